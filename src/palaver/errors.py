@@ -1,0 +1,377 @@
+"""Every error that palaver raises, as one tree.
+
+An error says whose fault it is, carries the facts as attributes, and has a ``hint``: what to do now. A tool's failure is
+data for the model and never one of these; a broken invariant of palaver itself is :class:`InvalidRequest` or
+:class:`StoreDamaged`. Whoever catches :class:`PalaverError` catches everything that palaver foresees::
+
+    PalaverError
+    ├── InvalidInput (ValueError)        the caller gave something wrong
+    │   ├── InvalidMessage               a message or block that cannot be one
+    │   ├── InvalidMedia                 bytes, base64 or an address that are no image or sound
+    │   ├── InvalidPrompt                a template or its arguments
+    │   ├── IllegalEntry                 an entry that the legality table refuses
+    │   ├── InvalidHandle                a handle that is not spelt like one
+    │   ├── UnsupportedTranscript        a file in no known format
+    │   └── InvalidBundle                a bundle whose frames or sums are wrong
+    ├── NotFound (KeyError)              the caller named something that is not there
+    │   ├── UnknownSession
+    │   ├── UnknownDialog
+    │   ├── UnknownHandle
+    │   ├── UnknownPrompt
+    │   ├── UnknownProfile
+    │   ├── UnknownModel
+    │   ├── UnknownPolicy
+    │   ├── MissingBlob
+    │   └── MissingStore
+    ├── Ambiguous                        one name, several things
+    ├── Conflict                         another writer was first: reload or fork
+    ├── StoreError                       the place where sessions lie
+    │   ├── StoreTooNew                  written by a later palaver
+    │   ├── StoreDamaged                 what was read is not what was written
+    │   ├── StoreReadOnly
+    │   ├── StoreFull
+    │   ├── StoreBusy
+    │   ├── StoreClosed
+    │   └── UnsupportedCapability        this backend cannot do that
+    ├── InfeasibleBudget                 what must be sent is larger than the budget: an answer, not a failure
+    ├── InvalidRequest                   a request of ours that the validator refuses: a defect of palaver
+    └── MediaUnavailable                 the bytes behind a reference are not in memory
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+__all__ = [
+    "Ambiguous",
+    "Conflict",
+    "IllegalEntry",
+    "InfeasibleBudget",
+    "InvalidBundle",
+    "InvalidHandle",
+    "InvalidInput",
+    "InvalidMedia",
+    "InvalidMessage",
+    "InvalidPrompt",
+    "InvalidRequest",
+    "MediaUnavailable",
+    "MissingBlob",
+    "MissingStore",
+    "NotFound",
+    "PalaverError",
+    "StoreBusy",
+    "StoreClosed",
+    "StoreDamaged",
+    "StoreError",
+    "StoreFull",
+    "StoreReadOnly",
+    "StoreTooNew",
+    "UnknownDialog",
+    "UnknownHandle",
+    "UnknownModel",
+    "UnknownPolicy",
+    "UnknownProfile",
+    "UnknownPrompt",
+    "UnknownSession",
+    "UnsupportedCapability",
+    "UnsupportedTranscript",
+]
+
+
+class PalaverError(Exception):
+    """Anything that palaver foresees going wrong.
+
+    ``message`` is one sentence about what happened and whose fault it is; ``hint`` is one about what to do, or empty.
+    """
+
+    hint: str = ""
+
+    def __init__(self, message: str = "", *, hint: str = "") -> None:
+        """Keep the message and the hint."""
+        super().__init__(message)
+        self.message = message
+        if hint:
+            self.hint = hint
+
+    def __str__(self) -> str:
+        """Give the message followed by the hint."""
+        return f"{self.message} {self.hint}".strip()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive pickling, as errors do that cross to another process."""
+        return _restore, (type(self), self.args, self.__dict__.copy())
+
+
+def _restore(kind: type[PalaverError], args: tuple[object, ...], state: dict[str, object]) -> PalaverError:
+    """Rebuild a pickled error without running its constructor again."""
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+# --- the caller gave something wrong ----------------------------------------------------------------------------------
+
+
+class InvalidInput(PalaverError, ValueError):
+    """The caller gave a value that cannot be used."""
+
+
+class InvalidMessage(InvalidInput):
+    """A message, block or encoded message that cannot be one; ``faults`` lists (place, what is wrong)."""
+
+    def __init__(self, message: str, *, faults: Iterable[tuple[str, str]] = (), hint: str = "") -> None:
+        """Keep the faults beside the message."""
+        super().__init__(message, hint=hint)
+        self.faults = tuple(faults)
+
+
+class InvalidMedia(InvalidInput):
+    """Bytes, base64 or an address that are no image or sound palaver can name truthfully."""
+
+
+class InvalidPrompt(InvalidInput):
+    """A template that cannot be rendered; ``missing`` names the variables that were not given."""
+
+    def __init__(self, message: str, *, missing: Iterable[str] = (), hint: str = "") -> None:
+        """Keep the missing names beside the message."""
+        super().__init__(message, hint=hint)
+        self.missing = tuple(missing)
+
+
+class IllegalEntry(InvalidInput):
+    """An entry of ``kind`` that may not stand where it was to be appended, by the legality table's ``rule``."""
+
+    def __init__(self, message: str, *, kind: str, rule: str, hint: str = "") -> None:
+        """Keep the entry's kind and the rule it breaks."""
+        super().__init__(message, hint=hint)
+        self.kind = kind
+        self.rule = rule
+
+
+class InvalidHandle(InvalidInput):
+    """A text that is not spelt like a handle, ``dialog:seq[:block]``."""
+
+
+class UnsupportedTranscript(InvalidInput):
+    """A file in none of the known formats; ``why`` it was refused and which formats were ``tried``."""
+
+    def __init__(self, path: str | Path, why: str, *, tried: Iterable[str] = (), hint: str = "") -> None:
+        """Say which file, why not, and what was tried."""
+        super().__init__(f"{path} is not a transcript palaver can read: {why}.", hint=hint)
+        self.path = path
+        self.why = why
+        self.tried = tuple(tried)
+
+
+class InvalidBundle(InvalidInput):
+    """A bundle whose frames, sums or contents are not as its writer left them."""
+
+
+# --- the caller named something that is not there ---------------------------------------------------------------------
+
+
+class NotFound(PalaverError, KeyError):
+    """``what`` (a kind of thing) called ``name`` does not exist; ``close`` are names that look like it."""
+
+    what = "thing"
+
+    def __init__(self, name: str, *, close: Iterable[str] = (), what: str = "", hint: str = "") -> None:
+        """Compose the sentence from the kind of thing, its name and the close matches."""
+        self.name = name
+        self.close = tuple(close)
+        if what:
+            self.what = what
+        near = f" Close: {', '.join(self.close)}." if self.close else ""
+        super().__init__(f"There is no {self.what} {name!r}.{near}", hint=hint)
+
+
+class UnknownSession(NotFound):
+    """No session has this id or name."""
+
+    what = "session"
+
+
+class UnknownDialog(NotFound):
+    """No dialog has this id."""
+
+    what = "dialog"
+
+
+class UnknownHandle(NotFound):
+    """The handle is well spelt, but nothing is behind it."""
+
+    what = "handle"
+
+
+class UnknownPrompt(NotFound):
+    """No prompt is registered under this path."""
+
+    what = "prompt"
+
+
+class UnknownProfile(NotFound):
+    """No wire profile has this name."""
+
+    what = "profile"
+
+
+class UnknownModel(NotFound):
+    """The catalogue does not know this model."""
+
+    what = "model"
+
+
+class UnknownPolicy(NotFound):
+    """No context policy is registered under this name."""
+
+    what = "policy"
+
+
+class MissingBlob(NotFound):
+    """The store has no payload with this digest."""
+
+    what = "blob"
+
+
+class MissingStore(NotFound):
+    """There is no store at this place."""
+
+    what = "store"
+
+
+# --- two of us, or too many of them -----------------------------------------------------------------------------------
+
+
+class Ambiguous(PalaverError):
+    """``name`` fits several things, the ``candidates``."""
+
+    def __init__(self, name: str, candidates: Iterable[str], *, hint: str = "") -> None:
+        """Say which name and what it fits."""
+        self.name = name
+        self.candidates = tuple(candidates)
+        super().__init__(f"{name!r} fits several: {', '.join(self.candidates)}.", hint=hint or "Give more of the name.")
+
+
+class Conflict(PalaverError):
+    """Another writer appended first: the turn head of ``dialog_id`` is ``actual``, not ``expected``.
+
+    Nothing was written. The numbers are sequence numbers of the last entry owned by the turn, -1 for none.
+    """
+
+    hint = "Reload the dialog and append again, or fork it."
+
+    def __init__(self, dialog_id: str, expected: int, actual: int, *, hint: str = "") -> None:
+        """Say which dialog, what was expected there and what was found."""
+        super().__init__(
+            f"Dialog {dialog_id} moved on: its turn head is {actual}, the writer expected {expected}.", hint=hint
+        )
+        self.dialog_id = dialog_id
+        self.expected = expected
+        self.actual = actual
+
+
+# --- the place where sessions lie -------------------------------------------------------------------------------------
+
+
+class StoreError(PalaverError):
+    """The store could not do what it was asked; what was acknowledged before stands."""
+
+
+class StoreTooNew(StoreError):
+    """The store has format ``found``; this palaver reads up to ``supported``."""
+
+    hint = "Install a newer palaver. Nothing was changed."
+
+    def __init__(self, found: int, supported: int, *, hint: str = "") -> None:
+        """Say both format numbers."""
+        super().__init__(f"The store has format {found}; this palaver reads up to {supported}.", hint=hint)
+        self.found = found
+        self.supported = supported
+
+
+class StoreDamaged(StoreError):
+    """What lies at ``place`` is not what was written there."""
+
+    hint = "Run the doctor on a copy of the store."
+
+    def __init__(self, place: str, why: str = "", *, hint: str = "") -> None:
+        """Say where, and what is wrong there."""
+        super().__init__(f"The store is damaged at {place}{f': {why}' if why else ''}.", hint=hint)
+        self.place = place
+        self.why = why
+
+
+class StoreReadOnly(StoreError):
+    """The store, or the folder it lies in, may not be written by this user."""
+
+
+class StoreFull(StoreError):
+    """The device has no room left; the write was undone as a whole."""
+
+
+class StoreBusy(StoreError):
+    """Another process held the store longer than the time-out allows."""
+
+
+class StoreClosed(StoreError):
+    """The store was closed before this call."""
+
+
+class UnsupportedCapability(StoreError):
+    """This backend cannot do ``capability``."""
+
+    def __init__(self, capability: str, *, hint: str = "") -> None:
+        """Say what it cannot do."""
+        super().__init__(f"This store cannot do {capability!r}.", hint=hint)
+        self.capability = capability
+
+
+# --- answers and defects ----------------------------------------------------------------------------------------------
+
+
+class InfeasibleBudget(PalaverError):
+    """What must be sent needs ``needed`` tokens and the ``budget`` is smaller; ``breakdown`` says where they go.
+
+    All figures are tokens. The breakdown's values add up to ``needed``.
+    """
+
+    hint = "Raise the budget, or shorten what the breakdown names."
+
+    def __init__(self, budget: int, needed: int, breakdown: Mapping[str, int], *, hint: str = "") -> None:
+        """Say both figures and their breakdown."""
+        self.budget = budget
+        self.needed = needed
+        self.breakdown: Mapping[str, int] = MappingProxyType(dict(breakdown))
+        parts = ", ".join(f"{name} {tokens:,}" for name, tokens in self.breakdown.items())
+        super().__init__(
+            f"A budget of {budget:,} tokens cannot hold what must be sent: {needed:,} ({parts}).", hint=hint
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive pickling, which a mapping proxy alone does not."""
+        return type(self), (self.budget, self.needed, dict(self.breakdown)), {"hint": self.hint}
+
+
+class InvalidRequest(PalaverError):
+    """A compiled request breaks its provider's rules: a defect of palaver, found before anything was sent."""
+
+    hint = "Please report this with the violations."
+
+    def __init__(self, profile: str, violations: Iterable[object], *, hint: str = "") -> None:
+        """Say for which profile, and what it breaks."""
+        self.profile = profile
+        self.violations = tuple(violations)
+        shown = "; ".join(str(violation) for violation in self.violations)
+        super().__init__(f"The request compiled for {profile} is invalid: {shown}.", hint=hint)
+
+
+class MediaUnavailable(PalaverError):
+    """The bytes behind a media reference are not in memory."""
+
+    hint = "Load them first with palaver.messages.hydrate()."
