@@ -1,0 +1,71 @@
+"""What every test gets: hypothesis profiles, no network beyond loopback, no home folder, the recorded sessions."""
+
+import ipaddress
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests import recorded
+
+settings.register_profile("default", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile(
+    "soak", deadline=None, max_examples=2000, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+settings.load_profile("default")
+
+# What would let a test reach beyond this machine, or make it depend on who runs it.
+FOREIGN_ENVIRONMENT = ("_API_KEY", "_PROXY", "_proxy", "_BASE_URL", "PALAVER_STORE", "XDG_")
+
+
+class NetworkForbiddenError(AssertionError):
+    """A test spoke to a host other than this machine."""
+
+
+def _is_this_machine(host: object) -> bool:
+    if host in (None, "", "localhost", b"localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(os.fsdecode(host) if isinstance(host, bytes) else str(host)).is_loopback
+    except ValueError:
+        return False
+
+
+def _forbid_network(event: str, arguments: tuple[object, ...]) -> None:
+    if event == "socket.getaddrinfo":
+        host = arguments[0]
+    elif event in ("socket.connect", "socket.sendto") and isinstance(arguments[1], tuple):
+        host = arguments[1][0]
+    else:
+        return
+    if not _is_this_machine(host):
+        msg = f"{event} to {host!r}: tests speak to this machine only"
+        raise NetworkForbiddenError(msg)
+
+
+def pytest_configure() -> None:
+    """Forbid the network from before collection on, so that no import reaches out either."""
+    sys.addaudithook(_forbid_network)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_home_and_no_foreign_environment() -> Iterator[None]:
+    """Make the home folder a place where nothing can be read or made, also for children and for root."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if any(part in name for part in FOREIGN_ENVIRONMENT):
+                patch.delenv(name)
+        patch.setenv("HOME", os.devnull)
+        yield
+
+
+@pytest.fixture(scope="session")
+def recorded_sessions() -> Path:
+    """Return the folder of recorded sessions that PALAVER_TEST_DATA names; without it the test skips."""
+    if recorded.ROOT is None:
+        pytest.skip(recorded.WHY_MISSING)
+    return recorded.ROOT

@@ -1,0 +1,53 @@
+"""The documentation tells the truth: its Python runs and prints what it says, its links lead somewhere."""
+
+import re
+from pathlib import Path
+
+import pytest
+from pytest_examples import CodeExample, EvalExample, find_examples
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+EXAMPLES = list(find_examples(*PAGES))
+SKIP = "skip:"
+
+
+def _page(example: CodeExample) -> str:
+    return str(example.path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", sorted({_page(example) for example in EXAMPLES}))
+def test_the_python_of_a_page_runs(
+    page: str, eval_example: EvalExample, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The blocks of a page run in order, in one namespace and an empty folder, and print what their `#>` lines say.
+
+    A block opts out with a reason: ```` ```python test="skip: needs an API key" ````.
+    """
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for example in EXAMPLES:
+        opted_out = example.prefix_settings().get("test", "").startswith(SKIP)
+        if _page(example) != page or opted_out:
+            continue
+        run = eval_example.run_print_update if eval_example.update_examples else eval_example.run_print_check
+        names.update(run(example, module_globals=names))
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=str)
+def test_a_block_opts_out_only_with_a_reason(example: CodeExample) -> None:
+    """The one setting a block may have is `test="skip: <reason>"`, the reason not empty."""
+    said = example.prefix_settings()
+    assert set(said) <= {"test"}, said
+    if "test" in said:
+        assert re.fullmatch(rf"{SKIP} \S.{{5,}}", said["test"]), said
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    """A link or picture without a scheme names a file of the checkout."""
+    text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"]\(([^)\s]+)[^)]*\)|src=\"([^\"]+)\"", text):
+        link = (target[0] or target[1]).partition("#")[0]
+        if link and "://" not in link and not link.startswith("mailto:"):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
