@@ -1,0 +1,80 @@
+"""Entries to canonical bytes and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from palaver.errors import InvalidInput
+from palaver.ids import BlobId
+from palaver.log.entries import KINDS, CallStarted, Entry, Inbox, LateResult, MessageEntry, UnknownEntry
+from palaver.log.headers import Draft
+from palaver.messages import Message, Role, canonical_json, encode
+
+_SAID = {Role.ASSISTANT.value, Role.TOOL_CALL.value}
+
+
+def _calls(message: Message) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    opens = tuple(block.id for block in message.contents if block.type == "tool_call")
+    answers = tuple(block.id for block in message.contents if block.type == "tool_result")
+    return opens, answers
+
+
+def draft(entry: Entry, *, continues: str = "") -> tuple[Draft, Mapping[BlobId, bytes]]:
+    """Turn an entry into what a store writes, and the payloads that must be durable before it.
+
+    Args:
+        entry: The entry.
+        continues: The response id of the assistant message that is being recorded in fragments, or empty: an assistant
+            message with this response id is its next fragment and does not begin a message.
+
+    Returns:
+        The draft, and the media payloads by their blob id.
+    """
+    if isinstance(entry, MessageEntry):
+        return _message_draft(entry, continues)
+    body, blobs = _body(entry)
+    answers = (entry.call_id,) if isinstance(entry, CallStarted) else ()
+    return Draft(entry.kind, "", 0, (), answers, "", entry.at, body), blobs
+
+
+def _message_draft(entry: MessageEntry, continues: str) -> tuple[Draft, Mapping[BlobId, bytes]]:
+    message = entry.message
+    role = message.role.value
+    said = role in _SAID
+    response = (message.response_id or "") if said else ""
+    opens, answers = _calls(message)
+    counts = 0 if response and response == continues else 1
+    body, blobs = _body(entry)
+    return Draft("message", role, counts, opens if said else (), answers, response, entry.at, body), blobs
+
+
+def _body(entry: Entry) -> tuple[bytes, Mapping[BlobId, bytes]]:
+    """Give canonical bytes: keys sorted, so that a message's own canonical bytes can be set in as they are."""
+    if not isinstance(entry, MessageEntry | Inbox | LateResult):
+        return canonical_json(entry.model_dump(mode="json", exclude_none=True)), {}
+    said, blobs = encode(entry.message)
+    rest = entry.model_dump(mode="json", exclude={"message"}, exclude_none=True)
+    parts = [
+        canonical_json(key) + b":" + (said if key == "message" else canonical_json(rest[key]))
+        for key in sorted({*rest, "message"})
+    ]
+    return b"{" + b",".join(parts) + b"}", blobs
+
+
+def decode_entry(body: bytes) -> Entry:
+    """Read an entry from its canonical bytes; a kind this version does not know becomes an `UnknownEntry`.
+
+    Raises:
+        InvalidInput: The bytes are no entry.
+    """
+    try:
+        raw: Any = json.loads(body)
+    except ValueError as error:
+        message = f"an entry's bytes are no JSON: {error}"
+        raise InvalidInput(message) from error
+    if not isinstance(raw, dict) or not isinstance(raw.get("kind"), str):
+        message = "an entry is a JSON object with a kind"
+        raise InvalidInput(message)
+    return KINDS.get(raw["kind"], UnknownEntry).model_validate(raw)

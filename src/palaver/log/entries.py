@@ -1,0 +1,374 @@
+"""The entries of a log: a closed union of immutable records.
+
+One entry is one fact. What a kind may do (belong to a turn, stand beside one, open or answer a call) is not written here but in
+`palaver.log.legality`, in one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from palaver.ids import DialogId, now
+from palaver.messages import Message
+
+JsonValue: TypeAlias = Any
+"""A value that JSON can hold; entries keep what other programs recorded without judging its shape."""
+
+
+class Value(BaseModel):
+    """A frozen value that keeps fields it does not know, so that a newer version's record survives an older reader."""
+
+    model_config = ConfigDict(frozen=True, extra="allow", ser_json_bytes="base64", arbitrary_types_allowed=False)
+
+
+class Source(Value):
+    """Where an imported entry came from.
+
+    Attributes:
+        format: The name of the format that was read, such as `claude-code`.
+        record: The format's own id of the record, or empty where it has none.
+        ordinal: The record's number in its file, starting at 0.
+    """
+
+    format: str
+    record: str = ""
+    ordinal: int = 0
+
+
+class Entry(Value):
+    """What every entry has.
+
+    Attributes:
+        kind: The member of the union.
+        at: When the fact happened, in seconds since 1970-01-01 UTC.
+        source: Where an imported entry came from; None for an entry recorded here.
+    """
+
+    kind: str
+    at: float = Field(default_factory=now)
+    source: Source | None = None
+
+
+class MessageEntry(Entry):
+    """A message, or a fragment of one: fragments of one assistant response share `message.response_id`."""
+
+    kind: Literal["message"] = "message"
+    message: Message
+
+
+class Section(Value):
+    """A named part of the system instructions."""
+
+    name: str
+    text: str
+
+
+class Instructions(Entry):
+    """The system sections in force from here on; they replace the earlier ones."""
+
+    kind: Literal["instructions"] = "instructions"
+    sections: tuple[Section, ...] = ()
+
+
+class ToolSpec(Value):
+    """A tool as it is declared to a model.
+
+    Attributes:
+        name: The name the model calls.
+        description: What the tool does, for the model.
+        parameters: A JSON schema of the arguments, an object schema.
+        stub: True when the declaration was reconstructed from recorded calls because the recording lacks it.
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, JsonValue] = Field(default_factory=lambda: {"type": "object", "properties": {}})
+    stub: bool = False
+
+
+class Toolset(Entry):
+    """The tools declared from here on; they replace the earlier ones."""
+
+    kind: Literal["toolset"] = "toolset"
+    tools: tuple[ToolSpec, ...] = ()
+
+
+class CallStarted(Entry):
+    """A tool call is about to run: written before the effect, so that a crash leaves `unknown`, never silence."""
+
+    kind: Literal["call_started"] = "call_started"
+    call_id: str
+    tool: str = ""
+    idempotent: bool = False
+
+
+class TurnStarted(Entry):
+    """An agent began a turn."""
+
+    kind: Literal["turn_started"] = "turn_started"
+    agent: str = ""
+
+
+class TurnEnded(Entry):
+    """An agent's turn ended: `final`, `failed`, `interrupted` or another word of the loop's."""
+
+    kind: Literal["turn_ended"] = "turn_ended"
+    outcome: str = "final"
+
+
+class Inbox(Entry):
+    """A message that arrived during a turn and waits to be delivered once."""
+
+    kind: Literal["inbox"] = "inbox"
+    message: Message
+
+
+class Approval(Entry):
+    """A decision about a call that waits for one."""
+
+    kind: Literal["approval"] = "approval"
+    call_id: str
+    decision: str
+    by: str = ""
+
+
+class LateResult(Entry):
+    """A result that came after its call had been answered or closed; kept, and never shown twice."""
+
+    kind: Literal["late_result"] = "late_result"
+    message: Message
+
+
+class Place(Value):
+    """A handle as it is stored: whole dialog id, entry number, block index."""
+
+    dialog: DialogId
+    seq: int
+    block: int | None = None
+
+
+class Run(Value):
+    """A span as it is stored: entries `start` (inclusive) to `stop` (exclusive) of a dialog."""
+
+    dialog: DialogId
+    start: int
+    stop: int
+
+
+class BlockEdit(Value):
+    """A block shown in another form.
+
+    Attributes:
+        target: The block that is replaced in the view; the log keeps the original.
+        text: What the model sees instead. It names the handle of the original.
+        reason: Why, in one word of `palaver.view.reasons`.
+        reversible: True when the handle in `text` brings back all that was taken out.
+    """
+
+    target: Place
+    text: str
+    reason: str
+    reversible: bool = True
+
+
+class Omitted(Value):
+    """Entries or one block that a view leaves out.
+
+    Attributes:
+        run: The entries left out, when whole entries are.
+        target: The block left out, when a single block is.
+        reason: Why, in one word of `palaver.view.reasons`.
+        by: The policy that decided it, or `palaver` for what the fold itself leaves out.
+        messages: How many messages it held.
+        size: The size of what was left out, in bytes of its recorded form.
+    """
+
+    run: Run | None = None
+    target: Place | None = None
+    reason: str
+    by: str = ""
+    messages: int = 0
+    size: int = 0
+
+
+class Derived(Value):
+    """Text brought into the view that no one said: a deterministic record, a summary.
+
+    Attributes:
+        text: What the model sees. Stored here, so that a past view never depends on running a policy again.
+        label: What it is: `record`, `summary`, `notice`.
+        speaker: Provenance, a value of `palaver.messages.Speaker`; a summary never speaks with the user's authority.
+        trust: The lowest trust among the sources, the name of a `palaver.messages.Trust` in lower case.
+        sources: The entries it was made from.
+    """
+
+    text: str
+    label: str = "record"
+    speaker: str = "summary"
+    trust: str = "outside"
+    sources: tuple[Run, ...] = ()
+
+
+Piece: TypeAlias = Annotated[
+    Annotated[Run, Tag("run")] | Annotated[Derived, Tag("derived")],
+    Discriminator(lambda v: "derived" if "text" in (v if isinstance(v, dict) else vars(v)) else "run"),
+]
+
+
+class Compaction(Entry):
+    """The whole view as it stands at `base`: a checkpoint from which later views are computed.
+
+    What the model saw before is still in the log; choosing an earlier view is undoing this entry.
+
+    Attributes:
+        base: The number of the dialog's last entry that the checkpoint takes into account.
+        pieces: What is in the view, in order: runs of entries, and derived texts between them.
+        edits: The blocks within those runs that are shown in another form.
+        omitted: Everything up to `base` that the view leaves out.
+        policy: The policy that made the plan.
+        tokens_before: The view's estimated size before, in tokens.
+        tokens_after: The view's estimated size after, in tokens; smaller than before.
+        foreign: The summary another agent recorded, where this compaction was imported; its text stands in `pieces`.
+    """
+
+    kind: Literal["compaction"] = "compaction"
+    base: int
+    pieces: tuple[Piece, ...] = ()
+    edits: tuple[BlockEdit, ...] = ()
+    omitted: tuple[Omitted, ...] = ()
+    policy: str = ""
+    tokens_before: int = 0
+    tokens_after: int = 0
+    foreign: bool = False
+
+
+class ContextEdit(Entry):
+    """A small change of the view: single blocks shown in another form, or left out. The newest edit of a block wins.
+
+    Whole entries leave the view through a compaction only; `omitted` names blocks, never runs.
+    """
+
+    kind: Literal["context_edit"] = "context_edit"
+    base: int
+    edits: tuple[BlockEdit, ...] = ()
+    omitted: tuple[Omitted, ...] = ()
+    policy: str = ""
+
+
+class Pin(Entry):
+    """An entry that every view must hold, or (with `pinned` false) need not hold any more."""
+
+    kind: Literal["pin"] = "pin"
+    target: Place
+    pinned: bool = True
+
+
+class BranchSummary(Entry):
+    """What happened on a branch that was left."""
+
+    kind: Literal["branch_summary"] = "branch_summary"
+    summary: str
+    dialog: DialogId | None = None
+
+
+class Custom(Entry):
+    """A record of an extension, or of an importer that met something no other kind holds. Never shown to a model."""
+
+    kind: Literal["custom"] = "custom"
+    custom_type: str
+    data: JsonValue = None
+
+
+class Label(Entry):
+    """A name for an entry; None takes it away. The newest wins."""
+
+    kind: Literal["label"] = "label"
+    target: Place
+    label: str | None = None
+
+
+class ModelChange(Entry):
+    """The model in force from here on."""
+
+    kind: Literal["model_change"] = "model_change"
+    model: str
+    provider: str = ""
+
+
+class ModeChange(Entry):
+    """A mode of the harness (plan, permission, thinking level) in force from here on."""
+
+    kind: Literal["mode_change"] = "mode_change"
+    mode: str
+    value: str = ""
+
+
+class Invocation(Entry):
+    """One model call: what it saw, as a delta on the previous manifest."""
+
+    kind: Literal["invocation"] = "invocation"
+    model: str = ""
+    manifest: JsonValue = None
+
+
+class ErrorEntry(Entry):
+    """Something failed. An error is a fact of the log and never a message."""
+
+    kind: Literal["error"] = "error"
+    error: str
+    data: JsonValue = None
+
+
+class Quarantine(Entry):
+    """A block that a provider refused: views show a placeholder with its handle."""
+
+    kind: Literal["quarantine"] = "quarantine"
+    target: Place
+    reason: str = ""
+
+
+class Tombstone(Entry):
+    """What is left of an erased entry: enough for its dependants to stay readable."""
+
+    kind: Literal["tombstone"] = "tombstone"
+    was: str
+    role: str = ""
+    calls: tuple[str, ...] = ()
+
+
+class UnknownEntry(Entry):
+    """An entry of a kind that this version does not know; all its fields are kept and written back as they came."""
+
+    kind: str
+
+
+KINDS: Mapping[str, type[Entry]] = {
+    model.model_fields["kind"].default: model
+    for model in (
+        MessageEntry,
+        Instructions,
+        Toolset,
+        CallStarted,
+        TurnStarted,
+        TurnEnded,
+        Inbox,
+        Approval,
+        LateResult,
+        Compaction,
+        ContextEdit,
+        Pin,
+        BranchSummary,
+        Custom,
+        Label,
+        ModelChange,
+        ModeChange,
+        Invocation,
+        ErrorEntry,
+        Quarantine,
+        Tombstone,
+    )
+}
+"""Every known kind and its class. What is not here is read as `UnknownEntry`."""

@@ -1,0 +1,71 @@
+"""Handles and spans: the stable names of places in a log."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from palaver.errors import InvalidHandle
+from palaver.ids import DialogId
+
+_SHORT = 12
+_PATTERN = re.compile(r"(?P<dialog>[0-9a-f]{6,32}):(?P<seq>\d{1,12})(?::(?P<block>\d{1,6}))?\Z")
+
+
+class Handle(NamedTuple):
+    """The stable name of an entry, or of one block of the message in it.
+
+    A handle is printed in the placeholder that stands for what a policy left out, and `recall` turns it back
+    into the original. Printed, a dialog id is cut to its first 12 hexadecimal digits (48 bits): a placeholder is
+    paid for in tokens at every call, and a session never gives two of its dialogs the same 12 digits.
+
+    Attributes:
+        dialog: The dialog that owns the entry. A parsed handle may hold a prefix of the id, at least 6 digits.
+        seq: The entry's number in that dialog, starting at 0.
+        block: The block's index in the message, starting at 0, or None for the whole entry.
+    """
+
+    dialog: DialogId
+    seq: int
+    block: int | None = None
+
+    def __str__(self) -> str:
+        """Give the printed form, `dialog:seq` or `dialog:seq:block`."""
+        place = f"{self.dialog[:_SHORT]}:{self.seq}"
+        return place if self.block is None else f"{place}:{self.block}"
+
+    @classmethod
+    def parse(cls, text: str) -> Handle:
+        """Read a handle from its printed form.
+
+        Raises:
+            InvalidHandle: The text is not `dialog:seq` or `dialog:seq:block`.
+        """
+        found = _PATTERN.match(text.strip())
+        if found is None:
+            message = f"{text!r} is no handle: one looks like 3f2a91c07b5e:12 or 3f2a91c07b5e:12:0"
+            raise InvalidHandle(message)
+        block = found["block"]
+        return cls(DialogId(found["dialog"]), int(found["seq"]), None if block is None else int(block))
+
+
+class Span(NamedTuple):
+    """A run of entries of one dialog.
+
+    Attributes:
+        dialog: The dialog that owns the entries.
+        start: The first entry's number, inclusive.
+        stop: The number after the last entry's, exclusive; never below `start`.
+    """
+
+    dialog: DialogId
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        """Give the number of entries in the span."""
+        return self.stop - self.start
+
+    def __contains__(self, place: object) -> bool:
+        """Tell whether a handle lies in the span."""
+        return isinstance(place, Handle) and place.dialog == self.dialog and self.start <= place.seq < self.stop

@@ -1,0 +1,273 @@
+"""What a store promises. Each docstring is a law; `palaver.testing` ships one test for each, and runs them over every store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Protocol, runtime_checkable
+
+from palaver.ids import BlobId, DialogId, SessionId
+from palaver.log import Draft, Handle, Header, Node, Reader
+
+
+class Durability(StrEnum):
+    """What an acknowledged write survives.
+
+    Attributes:
+        FULL: Power loss: every acknowledged write was flushed to the disk.
+        NORMAL: The death of the process, not of the machine: after power loss the newest writes may be missing, never torn.
+        MEMORY: Nothing: the store lives as long as the process.
+    """
+
+    FULL = "full"
+    NORMAL = "normal"
+    MEMORY = "memory"
+
+
+class Capability(StrEnum):
+    """What a store may lack. A law that needs a missing capability is skipped by name, never weakened."""
+
+    DURABLE = "durable"
+    SHARED = "shared"
+    SEARCH = "search"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """A session as a store keeps it.
+
+    Attributes:
+        session_id: The opaque id.
+        name: A name for people; names need not be unique.
+        subject: Whose data it is, or empty.
+        workdir: The working folder it was about, or empty; metadata, never identity.
+        created_at: When it was made, in seconds since 1970-01-01 UTC.
+        updated_at: The time of its newest entry or change, in seconds since 1970-01-01 UTC; kept by the store.
+        trashed_at: When it was put into the trash, or None.
+        root: Its first dialog, or None before there is one.
+        metadata: What its maker wants kept with it; JSON values.
+    """
+
+    session_id: SessionId
+    name: str = ""
+    subject: str = ""
+    workdir: str = ""
+    created_at: float = 0.0
+    updated_at: float = 0.0
+    trashed_at: float | None = None
+    root: DialogId | None = None
+    metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRecord:
+    """One conversation of a foreign file, and what of it has been imported.
+
+    Attributes:
+        identity: What makes it the same conversation at the next import: the format and its own id, or the file's lineage.
+        session_id: The session it became.
+        format: The format's name.
+        path: Where the file was seen last.
+        digest: SHA-256 of the file's bytes as they were imported last, hexadecimal.
+        raw: The kept file, compressed, as a blob; None when it was declined.
+        index: The blob that maps its records to entries.
+        imported_at: When, in seconds since 1970-01-01 UTC.
+    """
+
+    identity: str
+    session_id: SessionId
+    format: str
+    path: str = ""
+    digest: str = ""
+    raw: BlobId | None = None
+    index: BlobId | None = None
+    imported_at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    """A place that a search found.
+
+    Attributes:
+        handle: The entry.
+        session_id: Its session.
+        kind: The entry's kind.
+        role: The role of its message, or empty.
+        snippet: The text around the match; matches are between U+0002 and U+0003.
+        score: Higher is better; comparable within one search only.
+    """
+
+    handle: Handle
+    session_id: SessionId
+    kind: str
+    role: str
+    snippet: str
+    score: float
+
+
+@runtime_checkable
+class Store(Reader, Protocol):
+    """A durable log of dialogs.
+
+    Laws that hold for every method:
+
+    - A method that returned has happened, as durably as `durability` says; a method that raised has changed nothing.
+    - Values handed out are frozen; nothing done to them changes the store.
+    - A store may be used from several threads. A durable store may be opened by several processes at once.
+    - A connection that finds itself in a child after fork() opens the store anew, and leaves the parent's alone.
+    - After `close()` every method raises `StoreClosed`; closing twice is allowed.
+    """
+
+    durability: Durability
+    capabilities: frozenset[Capability]
+    url: str
+
+    # --- sessions -------------------------------------------------------------------------------------------------------------
+
+    def create_session(self, record: SessionRecord) -> None:
+        """Write a new session.
+
+        Raises:
+            InvalidInput: A session with this id exists.
+        """
+        ...
+
+    def session(self, session_id: SessionId) -> SessionRecord:
+        """Give a session, trashed or not.
+
+        Raises:
+            UnknownSession: No such session.
+        """
+        ...
+
+    def sessions(
+        self, *, name: str | None = None, subject: str | None = None, trashed: bool = False, limit: int | None = None
+    ) -> Iterator[SessionRecord]:
+        """Give sessions, newest activity first (`updated_at`, then `session_id`, both descending), lazily.
+
+        `trashed=False` leaves out what is in the trash, True gives only that; `name` and `subject` match exactly.
+        """
+        ...
+
+    def update_session(self, session_id: SessionId, **changes: object) -> SessionRecord:
+        """Change name, subject, workdir, metadata, root or trashed_at of a session; `updated_at` moves only with entries and nodes.
+
+        Raises:
+            UnknownSession: No such session.
+            InvalidInput: A field that may not change.
+        """
+        ...
+
+    # --- the tree ---------------------------------------------------------------------------------------------------------------
+
+    def create_dialog(self, node: Node) -> Node:
+        """Write a dialog's node and give it back with `order` set. Costs the same whatever the length of the log.
+
+        Raises:
+            UnknownSession: The session does not exist.
+            UnknownDialog: The parent, or an ancestor named in the ranges, does not exist in this session.
+            InvalidInput: The id is taken, or its first 12 digits are taken in this session, or a range ends beyond what the ancestor holds.
+        """
+        ...
+
+    def nodes(self, session_id: SessionId) -> tuple[Node, ...]:
+        """Give all dialogs of a session in the order in which they were made."""
+        ...
+
+    def resolve(self, prefix: str, session_id: SessionId | None = None) -> DialogId:
+        """Give the one dialog whose id begins with `prefix` (at least 6 digits), in one session or in the whole store.
+
+        Raises:
+            UnknownDialog: None begins so.
+            Ambiguous: Several do.
+        """
+        ...
+
+    # --- entries ----------------------------------------------------------------------------------------------------------------
+
+    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+        """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`.
+
+        The comparison and the writes are one transaction. Numbers are given without gaps, in the order of `drafts`. The cost
+        depends on the size of the drafts, never on the length of the log. An empty sequence writes nothing and only compares.
+
+        Raises:
+            UnknownDialog: No such dialog.
+            Conflict: Another writer moved the turn head.
+            IllegalEntry: An entry may not follow (`palaver.log.legality`).
+        """
+        ...
+
+    def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
+        """Add an entry that may arrive beside a turn: it takes the next number and does not move the turn head.
+
+        Raises:
+            UnknownDialog: No such dialog.
+            IllegalEntry: The entry may not stand beside a turn, or what it needs does not hold any more.
+        """
+        ...
+
+    # --- media and other payloads -----------------------------------------------------------------------------------------------
+
+    def put_blob(self, data: bytes) -> BlobId:
+        """Store a payload under its SHA-256, once, and give the id. It is durable before any entry that names it is written."""
+        ...
+
+    def blob(self, blob_id: BlobId) -> bytes:
+        """Give a payload.
+
+        Raises:
+            MissingBlob: No such payload.
+        """
+        ...
+
+    def has_blob(self, blob_id: BlobId) -> bool:
+        """Tell whether a payload is stored."""
+        ...
+
+    # --- where foreign conversations came from ------------------------------------------------------------------------------------
+
+    def put_source(self, record: SourceRecord) -> None:
+        """Write, or replace, what is known of a foreign conversation."""
+        ...
+
+    def source(self, identity: str) -> SourceRecord | None:
+        """Give what is known of a foreign conversation, or None."""
+        ...
+
+    def sources(self, session_id: SessionId) -> tuple[SourceRecord, ...]:
+        """Give the foreign conversations that a session came from, by identity."""
+        ...
+
+    # --- search -----------------------------------------------------------------------------------------------------------------
+
+    def index(self, extract: Callable[[str, bytes], str], limit: int | None = None) -> int:
+        """Bring the full-text index up to date with entries written since the last time, and give how many it took.
+
+        The index is derived: it is never written by an append, it can be thrown away and made again, and it never holds what the log
+        does not. `extract(kind, body)` gives the text of an entry. At most `limit` entries are taken, in one transaction for each batch.
+        """
+        ...
+
+    def index_lag(self) -> int:
+        """Give how many entries are not yet in the full-text index."""
+        ...
+
+    def search(self, query: str, *, session_id: SessionId | None = None, limit: int = 20) -> tuple[Hit, ...]:
+        """Give the entries that hold all the words of `query`, best first, in sessions that are not in the trash.
+
+        No character of the query is an operator: each word is looked for as it stands (code, paths, ideographs). A query without a word finds nothing.
+        """
+        ...
+
+    # --- health -----------------------------------------------------------------------------------------------------------------
+
+    def verify(self, dialog_id: DialogId) -> tuple[int, ...]:
+        """Give the numbers of own entries whose body does not give the digest in its header, or that are missing; in constant memory."""
+        ...
+
+    def close(self) -> None:
+        """Release what the store holds."""
+        ...

@@ -1,0 +1,28 @@
+"""The view: what a model is to see, computed from the log by the fold and made smaller by plans."""
+
+from palaver.view.apply import apply, merged
+from palaver.view.checkpoint import checkpoint
+from palaver.view.fold import fold
+from palaver.view.lines import held
+from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite
+from palaver.view.reasons import Reason
+from palaver.view.view import Block, Exchange, Omission, Turn, View
+
+__all__ = [
+    "Block",
+    "Drop",
+    "Exchange",
+    "Insert",
+    "Omission",
+    "Plan",
+    "Reason",
+    "Remove",
+    "Rewrite",
+    "Turn",
+    "View",
+    "apply",
+    "checkpoint",
+    "fold",
+    "held",
+    "merged",
+]

@@ -1,0 +1,156 @@
+"""Applying a plan: a view in, a smaller view out, every omission recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from palaver.errors import InvalidInput
+from palaver.log import Handle, Span
+from palaver.messages import Role, Speaker, TextContent, ToolCallContent, ToolResultContent, Trust
+from palaver.view.edits import rewrite
+from palaver.view.plan import Insert, Plan, Remove, Rewrite
+from palaver.view.view import Block, Exchange, Omission, Turn, View
+
+
+def apply(view: View, plan: Plan) -> View:
+    """Give the view as the plan wants it.
+
+    Pure: neither the view nor the log is changed, and the same plan on the same view gives the same view.
+
+    Args:
+        view: The view the plan was made for.
+        plan: The plan.
+
+    Returns:
+        The new view: valid by construction, with an omission for everything that was dropped.
+
+    Raises:
+        InvalidInput: The plan drops what every view must hold, or names an exchange or block that is not in the view, or one that cannot be changed so.
+    """
+    if not plan:
+        return view
+    dropped = _dropped(view, plan)
+    rewrites = {change.target: change for change in plan.rewrites}
+    removes = {change.target: change for change in plan.removes}
+    kept = {index: exchange for index, exchange in enumerate(view.exchanges) if index not in dropped}
+    changed = {index: _changed(exchange, rewrites, removes) for index, exchange in kept.items()}
+    _all_met(view, plan, kept.values())
+    system = tuple(_as_rewritten(block, rewrites) for block in view.system)
+    still = tuple(run for exchange in kept.values() for run in exchange.runs)
+    gone = tuple(
+        omission
+        for drop in plan.drops
+        for omission in _omissions(view.exchanges[drop.index], still, Omission(reason=drop.reason, by=plan.policy))
+    )
+    removed = tuple(Omission(reason=change.reason, handle=change.target, by=plan.policy) for change in plan.removes)
+    return replace(
+        view,
+        system=system,
+        exchanges=tuple(_with_inserts(changed, plan.inserts, len(view.exchanges))),
+        omissions=merged((*view.omissions, *gone, *removed)),
+        policies=view.policies if plan.policy in view.policies else (*view.policies, plan.policy),
+    )
+
+
+def _dropped(view: View, plan: Plan) -> frozenset[int]:
+    dropped = frozenset(drop.index for drop in plan.drops)
+    outside = [index for index in dropped if not 0 <= index < len(view.exchanges)]
+    if outside:
+        message = f"the plan of {plan.policy} drops exchange {outside[0]}, and the view has {len(view.exchanges)}"
+        raise InvalidInput(message)
+    forbidden = sorted(dropped & view.protected())
+    if forbidden:
+        message = (
+            f"the plan of {plan.policy} drops exchange {forbidden[0]}, which every view must hold: "
+            "the newest user message, what is pinned and what is open stay"
+        )
+        raise InvalidInput(message)
+    return dropped
+
+
+def _all_met(view: View, plan: Plan, kept: Iterable[Exchange]) -> None:
+    """Refuse a plan that names a block which is not there, or one that may not be changed so."""
+    standing = {block.origin: block for block in view.system if block.origin is not None}
+    standing |= {block.origin: block for exchange in kept for block in exchange.blocks() if block.origin is not None}
+    for change in (*plan.rewrites, *plan.removes):
+        block = standing.get(change.target)
+        if block is None:
+            message = f"the plan of {plan.policy} changes block {change.target}, which the view does not hold"
+            raise InvalidInput(message)
+        fixed = (ToolCallContent,) if isinstance(change, Rewrite) else (ToolCallContent, ToolResultContent)
+        if isinstance(block.content, fixed):
+            message = f"the plan of {plan.policy} changes block {change.target}: a call stays whole, and a result stays with it"
+            raise InvalidInput(message)
+
+
+def _as_rewritten(block: Block, rewrites: Mapping[Handle, Rewrite]) -> Block:
+    change = None if block.origin is None else rewrites.get(block.origin)
+    return block if change is None else rewrite(block, change.text, change.reason, reversible=change.reversible)
+
+
+def _changed(exchange: Exchange, rewrites: Mapping[Handle, Rewrite], removes: Mapping[Handle, Remove]) -> Exchange:
+    turns = []
+    for turn in exchange.turns:
+        shown = tuple(_as_rewritten(block, rewrites) for block in turn.blocks if block.origin not in removes)
+        if not shown:
+            message = f"the plan removes every block of a {turn.role.value} turn: drop the exchange instead"
+            raise InvalidInput(message)
+        turns.append(turn if shown == turn.blocks else replace(turn, blocks=shown))
+    return replace(exchange, turns=tuple(turns))
+
+
+def _omissions(exchange: Exchange, still: Sequence[Span], pattern: Omission) -> Iterator[Omission]:
+    """Give what dropping an exchange leaves out: whole entries, but single blocks of an entry that another exchange still shows."""
+    shared: set[Handle] = set()
+    for run in exchange.runs:
+        for seq in range(run.start, run.stop):
+            entry = Handle(run.dialog, seq)
+            if any(entry in other for other in still):
+                shared.add(entry)
+            else:
+                yield replace(pattern, span=Span(run.dialog, seq, seq + 1))
+    for block in exchange.blocks():
+        if block.origin is not None and Handle(block.origin.dialog, block.origin.seq) in shared:
+            yield replace(pattern, handle=block.origin)
+    if exchange.messages or exchange.size:
+        yield replace(pattern, messages=exchange.messages, size=exchange.size)
+
+
+def merged(omissions: Iterable[Omission]) -> tuple[Omission, ...]:
+    """Give the same omissions with neighbouring entries of one reason as one span, and counts added to the span before them."""
+    out: list[Omission] = []
+    for gone in omissions:
+        last = out[-1] if out else None
+        if last is not None and last.span is not None and last.reason is gone.reason and last.by == gone.by:
+            counts = {"messages": last.messages + gone.messages, "size": last.size + gone.size}
+            if gone.span is None and gone.handle is None:
+                out[-1] = replace(last, **counts)
+                continue
+            if gone.span is not None and gone.span.dialog == last.span.dialog and gone.span.start == last.span.stop:
+                out[-1] = replace(last, span=Span(last.span.dialog, last.span.start, gone.span.stop), **counts)
+                continue
+        if gone.span is not None or gone.handle is not None:
+            out.append(gone)
+    return tuple(out)
+
+
+def _with_inserts(kept: Mapping[int, Exchange], inserts: Sequence[Insert], end: int) -> Iterator[Exchange]:
+    for index in range(end + 1):
+        for insert in inserts:
+            if insert.before == index:
+                yield inserted(insert)
+        if index in kept:
+            yield kept[index]
+
+
+def inserted(insert: Insert) -> Exchange:
+    """Give the exchange of a derived text. It never speaks with the user's authority, and has the lowest trust there is."""
+    block = Block(
+        content=TextContent(insert.text),
+        derived=insert.label,
+        sources=insert.sources,
+        speaker=Speaker.SUMMARY,
+        trust=Trust.OUTSIDE,
+    )
+    return Exchange(turns=(Turn(role=Role.USER, blocks=(block,)),), derived=True)

@@ -1,0 +1,83 @@
+"""What compactions, context edits and quarantines say about single blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from palaver.log import BlockEdit, Handle, Omitted, Place, Span
+from palaver.messages import TextContent, ToolCallContent, ToolResultContent
+from palaver.view.reasons import Reason
+from palaver.view.texts import quarantined
+from palaver.view.view import Block, Omission
+
+
+def rewrite(block: Block, text: str, reason: Reason, *, reversible: bool) -> Block:
+    """Give a block that shows `text` instead, with its place in the conversation unchanged.
+
+    A tool result keeps its id; a tool call is given back as it is, because its result hangs on it; everything else becomes text.
+    """
+    content = block.content
+    if isinstance(content, ToolCallContent):
+        return block
+    if isinstance(content, ToolResultContent):
+        return replace(
+            block, content=content.model_copy(update={"content": text}), reason=reason, reversible=reversible
+        )
+    return replace(block, content=TextContent(text), reason=reason, reversible=reversible)
+
+
+def omission(gone: Omitted) -> Omission:
+    """Give what an entry recorded as left out in the form that a view holds."""
+    return Omission(
+        reason=Reason(gone.reason),
+        span=None if gone.run is None else Span(gone.run.dialog, gone.run.start, gone.run.stop),
+        handle=None if gone.target is None else handle_of(gone.target),
+        by=gone.by,
+        messages=gone.messages,
+        size=gone.size,
+    )
+
+
+def handle_of(place: Place) -> Handle:
+    """Give a stored place as a handle."""
+    return Handle(place.dialog, place.seq, place.block)
+
+
+@dataclass(slots=True)
+class Edits:
+    """The edits in force while a view is folded; for one block the newest wins."""
+
+    shown_as: dict[Handle, BlockEdit] = field(default_factory=dict)
+    removed: dict[Handle, Omission] = field(default_factory=dict)
+    quarantined: dict[Handle, Handle] = field(default_factory=dict)
+    omissions: list[Omission] = field(default_factory=list)
+    policies: list[str] = field(default_factory=list)
+
+    def take(self, edits: Iterable[BlockEdit], omitted: Iterable[Omitted], policy: str) -> None:
+        """Put what an entry decided in force."""
+        for edit in edits:
+            target = handle_of(edit.target)
+            self.shown_as[target] = edit
+            self.removed.pop(target, None)
+        for gone in map(omission, omitted):
+            if gone.handle is None or gone.handle.block is None:
+                self.omissions.append(gone)
+            else:
+                self.removed[gone.handle] = gone
+        if policy and policy not in self.policies:
+            self.policies.append(policy)
+
+    def shown(self, block: Block) -> Block | None:
+        """Give the block as it is to be shown, or None when it is left out."""
+        origin = block.origin
+        if origin is None:
+            return block
+        if origin in self.removed:
+            return None
+        if origin in self.shown_as:
+            edit = self.shown_as[origin]
+            return rewrite(block, edit.text, Reason(edit.reason), reversible=edit.reversible)
+        if origin in self.quarantined or Handle(origin.dialog, origin.seq) in self.quarantined:
+            return rewrite(block, quarantined(origin), Reason.QUARANTINED, reversible=True)
+        return block

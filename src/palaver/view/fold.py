@@ -1,0 +1,195 @@
+"""The fold: from the entries of a log to the view, in one pass and without any choice of its own.
+
+What the fold must decide, it decides by rule, and says so in the view: the fragments of a response are one turn, results stand with
+their calls, what is empty or doubled is left out with its reason. Choosing less than everything is a policy's work, never the fold's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from palaver.ids import DialogId
+from palaver.log import (
+    BranchSummary,
+    ContextEdit,
+    Derived,
+    Handle,
+    Instructions,
+    MessageEntry,
+    ModelChange,
+    Pin,
+    Quarantine,
+    Reader,
+    Span,
+    Toolset,
+    ToolSpec,
+)
+from palaver.messages import CustomMessage, Message, Role, Speaker, TextContent, Trust
+from palaver.view.edits import Edits, handle_of
+from palaver.view.lines import Line, held, material, read
+from palaver.view.pairing import Pairing, blocks
+from palaver.view.reasons import Reason
+from palaver.view.view import Block, Omission, View
+
+_ASSISTANT = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
+_SUMMARIES = frozenset({Role.BRANCH_SUMMARY, Role.COMPACTION_SUMMARY})
+
+
+def fold(reader: Reader, dialog_id: DialogId, at: int | None = None, *, whole: bool = False) -> View:
+    """Compute the view of a dialog.
+
+    Pure in what the log holds: the same entries give the same view, in every store, for ever.
+
+    Args:
+        reader: Where the log is read from.
+        dialog_id: The dialog.
+        at: The number of the last own entry to take into account, inclusive; None for the newest, -1 for what is inherited only.
+        whole: True to pass over compactions and context edits, so that everything is in the view.
+
+    Returns:
+        The view. It costs what it holds and what came after its checkpoint, not the length of the log.
+
+    Raises:
+        UnknownDialog: No such dialog.
+    """
+    newest = reader.last(dialog_id).seq
+    upto = newest if at is None else min(at, newest)
+    found = material(reader, held(reader, dialog_id, upto), whole=whole)
+    state = _Fold(whole=whole)
+    if found.checkpoint is not None:
+        state.edits.take(found.checkpoint.edits, found.checkpoint.omitted, found.checkpoint.policy)
+    for line in read(reader, dialog_id, found.pieces):
+        if isinstance(line, Derived):
+            state.pairing.derived(_derived(line))
+        else:
+            state.take(line)
+    return state.view(dialog_id, upto)
+
+
+@dataclass(slots=True)
+class _Fold:
+    """What is in force while the entries are read."""
+
+    whole: bool
+    pairing: Pairing = field(default_factory=Pairing)
+    edits: Edits = field(default_factory=Edits)
+    leading: list[Block] = field(default_factory=list)
+    leading_at: list[Handle] = field(default_factory=list)
+    sections: list[Block] = field(default_factory=list)
+    tools: tuple[ToolSpec, ...] = ()
+    model: str = ""
+    in_force: dict[str, Handle] = field(default_factory=dict)
+    pins: dict[Handle, Handle] = field(default_factory=dict)
+
+    def take(self, line: Line) -> None:
+        """Take the next entry."""
+        match line.entry:
+            case MessageEntry(message=message):
+                self._message(line, message)
+            case Instructions() as entry:
+                self._supersede("instructions", line)
+                self.sections = [
+                    _section(line, index, section.text)
+                    for index, section in enumerate(entry.sections)
+                    if section.text.strip()
+                ]
+            case Toolset(tools=tools):
+                self._supersede("toolset", line)
+                self.tools = tools
+            case ModelChange(model=model):
+                self._supersede("model", line)
+                self.model = model
+            case BranchSummary(summary=summary):
+                self.pairing.derived(_summary(line, summary), line)
+            case _:
+                self._adjust(line)
+
+    def _adjust(self, line: Line) -> None:
+        """Take an entry that changes how others are shown; one of another kind changes nothing here."""
+        match line.entry:
+            case ContextEdit() as entry if not self.whole:
+                self.edits.take(entry.edits, entry.omitted, entry.policy)
+            case Pin() as entry:
+                self._pin(line, entry)
+            case Quarantine(target=target):
+                self.edits.quarantined[handle_of(target)] = line.handle
+            case _:
+                pass
+
+    def _pin(self, line: Line, entry: Pin) -> None:
+        place = Handle(entry.target.dialog, entry.target.seq)
+        self.pins.pop(place, None)
+        if entry.pinned:
+            self.pins[place] = line.handle
+
+    def _message(self, line: Line, message: Message) -> None:
+        if message.role in _ASSISTANT:
+            self.pairing.respond(line, message)
+        elif message.role in _SUMMARIES:
+            self.pairing.derived(_summary(line, message.text_content()), line)
+        elif message.role is Role.SYSTEM and not self.pairing.exchanges:
+            self._lead(line, message)
+        elif message.role is not Role.CUSTOM:
+            self.pairing.say(line, message, Role.SYSTEM if message.role is Role.SYSTEM else Role.USER)
+        elif isinstance(message, CustomMessage) and message.in_context:
+            self.pairing.say(line, message, Role.USER)
+        else:
+            self.pairing.leave_out(line, Reason.NOT_SHOWN)
+
+    def _lead(self, line: Line, message: Message) -> None:
+        """Take a system message that stands before the conversation: it is part of the instructions."""
+        said = list(blocks(line, message))
+        if not said:
+            self.pairing.leave_out(line, Reason.EMPTY)
+            return
+        self.leading.extend(said)
+        self.leading_at.append(line.handle)
+
+    def _supersede(self, what: str, line: Line) -> None:
+        """Put a newer entry in force; the older one is left out of the view."""
+        older = self.in_force.get(what)
+        if older is not None:
+            self.pairing.omissions.append(
+                Omission(reason=Reason.SUPERSEDED, span=Span(older.dialog, older.seq, older.seq + 1))
+            )
+        self.in_force[what] = line.handle
+
+    def view(self, dialog_id: DialogId, at: int) -> View:
+        """Give the view."""
+        system = tuple(
+            shown for block in (*self.sections, *self.leading) if (shown := self.edits.shown(block)) is not None
+        )
+        state = (*self.in_force.values(), *self.leading_at, *self.pins.values(), *self.edits.quarantined.values())
+        removed = {gone.handle: gone for gone in self.pairing.doubled} | self.edits.removed
+        return View(
+            dialog_id=dialog_id,
+            at=at,
+            system=system,
+            tools=self.tools,
+            exchanges=self.pairing.finish(self.edits, frozenset(self.pins)),
+            omissions=(*self.edits.omissions, *self.pairing.omissions, *removed.values()),
+            model=self.model,
+            state=tuple(Span(place.dialog, place.seq, place.seq + 1) for place in state),
+            policies=tuple(self.edits.policies),
+        )
+
+
+def _section(line: Line, index: int, text: str) -> Block:
+    origin = Handle(line.handle.dialog, line.handle.seq, index)
+    return Block(content=TextContent(text), origin=origin, speaker=Speaker.HARNESS, trust=Trust.HARNESS)
+
+
+def _summary(line: Line, text: str) -> Block:
+    return Block(
+        content=TextContent(text), origin=line.handle, derived="summary", speaker=Speaker.SUMMARY, trust=Trust.OUTSIDE
+    )
+
+
+def _derived(text: Derived) -> Block:
+    return Block(
+        content=TextContent(text.text),
+        derived=text.label,
+        sources=text.sources,
+        speaker=Speaker(text.speaker),
+        trust=Trust[text.trust.upper()],
+    )

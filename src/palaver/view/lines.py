@@ -1,0 +1,102 @@
+"""Reading the entries that a view is folded from: the newest checkpoint's pieces and what came after, or the whole log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from palaver.ids import DialogId
+from palaver.log import (
+    Compaction,
+    Derived,
+    Entry,
+    Handle,
+    Reader,
+    Run,
+    Span,
+    clip,
+    decode_entry,
+    lineage,
+    rule,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """An entry as it is read for a view.
+
+    Attributes:
+        handle: Where it stands.
+        entry: What it says.
+        size: The length of its body in bytes.
+        inherited: True when an ancestor owns it.
+    """
+
+    handle: Handle
+    entry: Entry
+    size: int
+    inherited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a view is folded from.
+
+    Attributes:
+        pieces: Runs of entries to read, and derived texts between them, in order.
+        checkpoint: The compaction that the pieces begin with, or None when the whole log is read.
+    """
+
+    pieces: tuple[Span | Derived, ...]
+    checkpoint: Compaction | None
+
+
+def held(reader: Reader, dialog_id: DialogId, at: int | None) -> tuple[Span, ...]:
+    """Give the spans that a dialog holds up to its own entry `at` (inclusive; None: the newest; -1: none of its own)."""
+    length = reader.last(dialog_id).seq + 1 if at is None else at + 1
+    return lineage(reader.node(dialog_id), length)
+
+
+def material(reader: Reader, spans: Sequence[Span], *, whole: bool) -> Material:
+    """Find the newest checkpoint that holds for `spans`, and give what must be read.
+
+    A checkpoint that an ancestor made holds for a fork only when the fork kept all that the checkpoint was computed from; a fork
+    that kept a window (`last_n`) asked for exactly those messages, and gets them.
+    """
+    if not whole:
+        for index in range(len(spans) - 1, -1, -1):
+            span = spans[index]
+            seq = reader.header(span.dialog, span.stop - 1).view_base
+            if seq < span.start:
+                continue
+            entry = decode_entry(reader.body(span.dialog, seq))
+            if isinstance(entry, Compaction) and _complete(entry, spans[: index + 1]):
+                tail = Span(span.dialog, max(entry.base + 1, span.start), span.stop)
+                kept = tuple(_span(piece) if isinstance(piece, Run) else piece for piece in entry.pieces)
+                return Material((*kept, tail, *spans[index + 1 :]), entry)
+    return Material(tuple(spans), None)
+
+
+def _span(run: Run) -> Span:
+    return Span(run.dialog, run.start, run.stop)
+
+
+def _complete(entry: Compaction, spans: Sequence[Span]) -> bool:
+    runs = [_span(piece) for piece in entry.pieces if isinstance(piece, Run)]
+    runs += [_span(gone.run) for gone in entry.omitted if gone.run is not None]
+    return sum(len(run) for run in runs) == sum(len(part) for part in clip(runs, spans))
+
+
+def read(reader: Reader, dialog_id: DialogId, pieces: Sequence[Span | Derived]) -> Iterator[Line | Derived]:
+    """Read the pieces in order; entries of kinds that are neither shown nor change a view are passed over."""
+    for piece in pieces:
+        if isinstance(piece, Derived):
+            yield piece
+            continue
+        for seq, body in reader.bodies(piece.dialog, piece.start, piece.stop):
+            entry = decode_entry(body)
+            if rule(entry.kind).shown or entry.kind in _STATEFUL:
+                yield Line(Handle(piece.dialog, seq), entry, len(body), piece.dialog != dialog_id)
+
+
+_STATEFUL = frozenset({"pin", "quarantine", "model_change"})

@@ -1,0 +1,96 @@
+"""Plans: what a policy wants changed in a view, and what applying it gives.
+
+A plan cannot make a view invalid: it drops whole exchanges, rewrites text of blocks that may be rewritten, and puts derived texts between exchanges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from palaver.log import Handle, Run
+from palaver.view.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drop:
+    """Leave a whole exchange out.
+
+    Attributes:
+        index: The exchange's index in the view the plan was made for.
+        reason: Why.
+    """
+
+    index: int
+    reason: Reason = Reason.OVER_BUDGET
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """Show a block of plain text or a tool result's content in another form.
+
+    Attributes:
+        target: The block.
+        text: What the model sees instead; it names the handle.
+        reason: Why.
+        reversible: True when the handle brings back all that was taken out.
+    """
+
+    target: Handle
+    text: str
+    reason: Reason
+    reversible: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remove:
+    """Leave a single block out, where the exchange stays valid without it: thinking, images, a further text.
+
+    Attributes:
+        target: The block.
+        reason: Why.
+    """
+
+    target: Handle
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Insert:
+    """Put a derived text in as an exchange of its own.
+
+    Attributes:
+        before: The index of the exchange, in the view the plan was made for, before which it is put; the number of exchanges puts it last.
+        text: What the model sees.
+        label: `record`, `summary` or `notice`.
+        sources: The entries it was made from.
+    """
+
+    before: int
+    text: str
+    label: str = "record"
+    sources: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What a policy wants. An empty plan leaves the view as it is.
+
+    Attributes:
+        policy: The policy's name.
+        drops: Exchanges to leave out.
+        rewrites: Blocks to show in another form.
+        removes: Single blocks to leave out.
+        inserts: Derived texts to put in.
+        notes: What the policy wants recorded about its decision; one sentence each.
+    """
+
+    policy: str
+    drops: tuple[Drop, ...] = ()
+    rewrites: tuple[Rewrite, ...] = ()
+    removes: tuple[Remove, ...] = ()
+    inserts: tuple[Insert, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Tell whether the plan changes anything."""
+        return bool(self.drops or self.rewrites or self.removes or self.inserts)

@@ -1,0 +1,171 @@
+"""The view: what a model is to see, in order, with where each block came from and why the rest was left out.
+
+A view is made of exchanges, and an exchange is whole: an assistant response stands with all its results. No policy can part them,
+because no policy can name half of one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from palaver.ids import DialogId
+from palaver.log import Handle, Run, Span, ToolSpec
+from palaver.messages import Content, Role, Speaker, Trust
+from palaver.view.reasons import Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One block as the model is to see it.
+
+    Attributes:
+        content: The content.
+        origin: The block of the log that it shows or stands for; None for what no entry holds (a derived text, a derived result).
+        reason: Why it is not shown as it was recorded; None when it is.
+        reversible: True when the handle brings back all that was taken out; always True when `reason` is None.
+        derived: What it is when no one said it: `record`, `summary`, `notice`, `pending`, `interrupted`; empty otherwise.
+        sources: The entries a derived text was made from.
+        speaker: Provenance: who really said it, whatever role carries it.
+        trust: How far it may be followed; a derived text has the lowest trust of its sources.
+    """
+
+    content: Content
+    origin: Handle | None = None
+    reason: Reason | None = None
+    reversible: bool = True
+    derived: str = ""
+    sources: tuple[Run, ...] = ()
+    speaker: Speaker = Speaker.HARNESS
+    trust: Trust = Trust.OUTSIDE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One role's words in an exchange: the fragments of a response are merged, the results of a batch stand together in call order.
+
+    Attributes:
+        role: `user`, `assistant`, `tool` or `system`.
+        blocks: What it says, at least one.
+        name: The sender's name where it is not the role's default, or empty.
+        model: The model that said it, or empty; native artefacts are sent back only to the same one.
+        provider: The provider that said it, or empty.
+    """
+
+    role: Role
+    blocks: tuple[Block, ...]
+    name: str = ""
+    model: str = ""
+    provider: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """The unit of cutting.
+
+    Attributes:
+        turns: A user or system turn alone; or an assistant turn, and after it the tool turn with a result for each of its calls.
+        runs: The entries it was made of, in order; empty when it is derived.
+        pinned: True when every view must hold it.
+        open: True when it holds a call that still waits for its result.
+        derived: True when no one said it: a record, summary or notice that a policy put in.
+        messages: How many recorded messages it was made of.
+        size: The size of their recorded form, in bytes.
+    """
+
+    turns: tuple[Turn, ...]
+    runs: tuple[Span, ...] = ()
+    pinned: bool = False
+    open: bool = False
+    derived: bool = False
+    messages: int = 0
+    size: int = 0
+
+    @property
+    def role(self) -> Role:
+        """The role of its first turn."""
+        return self.turns[0].role
+
+    @property
+    def first(self) -> Handle | None:
+        """The handle of its first entry; None when it is derived."""
+        return Handle(self.runs[0].dialog, self.runs[0].start) if self.runs else None
+
+    def blocks(self) -> Iterator[Block]:
+        """Give its blocks in order."""
+        for turn in self.turns:
+            yield from turn.blocks
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Omission:
+    """Something the view leaves out.
+
+    Attributes:
+        reason: Why.
+        span: The entries left out, when whole entries are; else None.
+        handle: The block left out, when a single block is; else None.
+        by: The policy that decided it, or `palaver`.
+        messages: How many messages it held.
+        size: The size of what was left out, in bytes of its recorded form.
+    """
+
+    reason: Reason
+    span: Span | None = None
+    handle: Handle | None = None
+    by: str = "palaver"
+    messages: int = 0
+    size: int = 0
+
+    def handles(self) -> Iterator[Handle]:
+        """Give a handle for everything it left out: one for each entry, or the block's."""
+        if self.handle is not None:
+            yield self.handle
+        if self.span is not None:
+            for seq in range(self.span.start, self.span.stop):
+                yield Handle(self.span.dialog, seq)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """What the model is to see.
+
+    Attributes:
+        dialog_id: The dialog.
+        at: The number of the dialog's last own entry that was taken into account, or -1.
+        system: The instructions, in order.
+        tools: The declared tools.
+        exchanges: The conversation, in order.
+        omissions: Everything the log holds up to `at` that could be shown and is not, with the reason.
+        model: The model in force, or empty.
+        state: The entries, other than messages, that this view depends on: instructions, toolset, model change, pins, quarantines.
+        policies: The policies that shaped it, in order.
+    """
+
+    dialog_id: DialogId
+    at: int
+    system: tuple[Block, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    exchanges: tuple[Exchange, ...] = ()
+    omissions: tuple[Omission, ...] = ()
+    model: str = ""
+    state: tuple[Span, ...] = ()
+    policies: tuple[str, ...] = ()
+
+    def newest_user(self) -> int | None:
+        """Give the index of the exchange that holds the newest words of the user, or None; words a policy put in do not count."""
+        for index in range(len(self.exchanges) - 1, -1, -1):
+            exchange = self.exchanges[index]
+            if (
+                exchange.role is Role.USER
+                and not exchange.derived
+                and exchange.turns[0].blocks[0].speaker is Speaker.HUMAN
+            ):
+                return index
+        return None
+
+    def protected(self) -> frozenset[int]:
+        """Give the indexes of the exchanges that every plan must leave in: the newest user message, the pinned, the open."""
+        keep = {index for index, exchange in enumerate(self.exchanges) if exchange.pinned or exchange.open}
+        newest = self.newest_user()
+        return frozenset(keep if newest is None else keep | {newest})
