@@ -1,0 +1,108 @@
+"""What is said: content blocks, the message family, media, usage, and their canonical bytes.
+
+Everything here is a frozen value. Start with :class:`Message`; :func:`encode` and :func:`decode` are the way to a store and back.
+"""
+
+from palaver.messages.blocks import (
+    AssistantContent,
+    AudioContent,
+    Content,
+    ImageContent,
+    SystemContent,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolContent,
+    ToolResultContent,
+    UnknownContent,
+    UserContent,
+)
+from palaver.messages.calls import FunctionCall
+from palaver.messages.chat import from_anthropic_dict, from_chat_dict, stop_reason_of
+from palaver.messages.codec import canonical_json, decode, digest, encode, hydrate, media_of
+from palaver.messages.frozen import FrozenDict, FrozenList, thaw
+from palaver.messages.media import Media
+from palaver.messages.message import (
+    AgentMessage,
+    AssistantMessage,
+    BaseMessage,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    LLMMessage,
+    Message,
+    SystemMessage,
+    TokenLogprob,
+    ToolMessage,
+    UserMessage,
+)
+from palaver.messages.normalize import Change, clean_text, freeze, restore
+from palaver.messages.roles import (
+    APITypes,
+    MessageRole,
+    Modalities,
+    Role,
+    Roles,
+    Speaker,
+    StopReason,
+    ToolKind,
+    Trust,
+)
+from palaver.messages.usage import InvokeCost, Usage, UsageCost
+
+__all__ = [
+    "APITypes",
+    "AgentMessage",
+    "AssistantContent",
+    "AssistantMessage",
+    "AudioContent",
+    "BaseMessage",
+    "BranchSummaryMessage",
+    "Change",
+    "CompactionSummaryMessage",
+    "Content",
+    "CustomMessage",
+    "FrozenDict",
+    "FrozenList",
+    "FunctionCall",
+    "ImageContent",
+    "InvokeCost",
+    "LLMMessage",
+    "Media",
+    "Message",
+    "MessageRole",
+    "Modalities",
+    "Role",
+    "Roles",
+    "Speaker",
+    "StopReason",
+    "SystemContent",
+    "SystemMessage",
+    "TextContent",
+    "ThinkingContent",
+    "TokenLogprob",
+    "ToolCallContent",
+    "ToolContent",
+    "ToolKind",
+    "ToolMessage",
+    "ToolResultContent",
+    "Trust",
+    "UnknownContent",
+    "Usage",
+    "UsageCost",
+    "UserContent",
+    "UserMessage",
+    "canonical_json",
+    "clean_text",
+    "decode",
+    "digest",
+    "encode",
+    "freeze",
+    "from_anthropic_dict",
+    "from_chat_dict",
+    "hydrate",
+    "media_of",
+    "restore",
+    "stop_reason_of",
+    "thaw",
+]

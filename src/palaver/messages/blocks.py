@@ -1,0 +1,314 @@
+"""The blocks a message consists of: text, images, sound, thinking, tool calls and tool results.
+
+A block of a type this version does not know is kept whole as :class:`UnknownContent`.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+
+from pydantic import Discriminator, Tag
+
+from palaver.errors import InvalidMedia
+from palaver.messages.frozen import EMPTY
+from palaver.messages.media import Media
+from palaver.messages.normalize import Change, freeze
+from palaver.messages.roles import ToolKind
+from palaver.messages.value import JsonObject, Value, ValueMeta
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = [
+    "AssistantContent",
+    "AudioContent",
+    "Content",
+    "ImageContent",
+    "SystemContent",
+    "TextContent",
+    "ThinkingContent",
+    "ToolCallContent",
+    "ToolContent",
+    "ToolResultContent",
+    "UnknownContent",
+    "UserContent",
+]
+
+
+class TextContent(Value):
+    """Plain text."""
+
+    type: Literal["text"] = "text"
+    content: str = ""
+
+
+class _MediaMeta(ValueMeta):
+    """Constructors that may read files and Pillow images, which validation never does."""
+
+    def from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Turn whatever a program passes into media."""
+        for name in ("images", "audio"):
+            if name in values:
+                values[name] = tuple(cls.of_python(source) for source in _listed(values[name]))
+        return values
+
+    def of_python(cls, source: Any) -> Media:  # noqa: ANN401 - whatever a program passes
+        """Make one media value."""
+        return Media.of(source, "image")
+
+
+class _AudioMeta(_MediaMeta):
+    """Sound by its file name is spelt ``file:<path>``."""
+
+    def of_python(cls, source: Any) -> Media:  # noqa: ANN401 - whatever a program passes
+        """Make one media value."""
+        if isinstance(source, str) and source.startswith("file:"):
+            return Media.from_file(source.removeprefix("file:"), "audio")
+        return Media.of(source, "audio")
+
+
+class ImageContent(Value, metaclass=_MediaMeta):
+    """One or more images; the constructor takes bytes, base64, addresses, path objects and Pillow images."""
+
+    type: Literal["image"] = "image"
+    images: tuple[Media, ...] = ()
+
+    @classmethod
+    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Turn data into media, reading no file."""
+        values["images"] = tuple(Media.of_data(source, "image") for source in _listed(values.get("images", ())))
+        return values
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> ImageContent:
+        """Read one image from a file, now."""
+        return cls(images=(Media.from_file(path),))
+
+    @classmethod
+    def from_url(cls, url: str) -> ImageContent:
+        """Refer to one image by its address."""
+        return cls(images=(Media.from_text(url),))
+
+    def to_base64(self) -> list[tuple[str, str]]:
+        """Give (base64, type) for each image, (address, "") for one that lies elsewhere.
+
+        Raises:
+            MediaUnavailable: The bytes of one are not in memory.
+        """
+        return [image.to_base64() for image in self.images]
+
+
+class AudioContent(Value, metaclass=_AudioMeta):
+    """One or more sounds; the constructor takes bytes, base64, ``file:<path>``, path objects and addresses."""
+
+    type: Literal["audio"] = "audio"
+    audio: tuple[Media, ...] = ()
+
+    @classmethod
+    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Turn data into media, reading no file."""
+        values["audio"] = tuple(Media.of_data(source, "audio") for source in _listed(values.get("audio", ())))
+        return values
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> AudioContent:
+        """Read one sound from a file, now."""
+        return cls(audio=(Media.from_file(path, "audio"),))
+
+    @classmethod
+    def from_base64(cls, data: str, mime_type: str | None = None) -> AudioContent:
+        """Take one sound as base64; the claimed type counts only where its first bytes say nothing."""
+        return cls(audio=(Media.from_text(data, "audio", mime_type or ""),))
+
+    def to_base64(self) -> list[tuple[str, str]]:
+        """Give (base64, type) for each sound, (address, "") for one that lies elsewhere.
+
+        Raises:
+            MediaUnavailable: The bytes of one are not in memory.
+        """
+        return [sound.to_base64() for sound in self.audio]
+
+
+class ThinkingContent(Value):
+    """What a model thought, with what its provider needs to accept it back.
+
+    Attributes:
+        content: The text, as far as the provider shows it.
+        signature: Anthropic's proof, to be sent back unchanged.
+        redacted: Anthropic's encrypted thinking, sent back in place of text.
+        provider: Whose artefact this is, or empty.
+        model: The model it belongs to, or empty; others refuse it.
+        artefact: The provider's own item, such as OpenAI's reasoning item with its encrypted content.
+    """
+
+    free: ClassVar[frozenset[str]] = frozenset({"artefact"})
+
+    type: Literal["thinking"] = "thinking"
+    content: str = ""
+    signature: str = ""
+    redacted: str = ""
+    provider: str = ""
+    model: str = ""
+    artefact: JsonObject = EMPTY
+
+
+class ToolCallContent(Value):
+    """A tool the model wants to run.
+
+    Attributes:
+        id: Pairs the call with its result.
+        name: The tool's name.
+        kind: What sort of tool, for those who show it.
+        args: The arguments; empty if they could not be read.
+        raw_args: The arguments as the model wrote them, kept where reading and writing them would not give the same text.
+        error: Why ``raw_args`` could not be read, or None.
+        artefact: What the provider wants back with the call, such as Gemini's thought signature.
+    """
+
+    free: ClassVar[frozenset[str]] = frozenset({"args", "artefact"})
+
+    type: Literal["tool_call"] = "tool_call"
+    id: str = ""
+    name: str = ""
+    kind: ToolKind | None = None
+    args: JsonObject = EMPTY
+    raw_args: str | None = None
+    error: str | None = None
+    artefact: JsonObject = EMPTY
+
+    @classmethod
+    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Read arguments that come as text; what cannot be read is kept with the reason."""
+        if isinstance(values.get("args"), str):
+            values["raw_args"] = values.pop("args")
+        raw = values.get("raw_args")
+        if not isinstance(raw, str) or values.get("args"):
+            return values
+        changes: list[Change] = []
+        try:
+            args = read_arguments(raw)
+            values["args"] = freeze(args, "args", changes)
+        except ValueError as error:
+            return values | {"error": values.get("error") or str(error)}
+        if changes:
+            values["changes"] = (*values.get("changes", ()), *changes)
+        if write_arguments(args) == raw:
+            values["raw_args"] = None
+        return values
+
+    @property
+    def arguments(self) -> str:
+        """The arguments as JSON text: as the model wrote them, even where that is malformed."""
+        return write_arguments(self.args) if self.raw_args is None else self.raw_args
+
+
+def _refuse_constant(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON.")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
+
+
+def read_arguments(text: str) -> dict[str, Any]:
+    """Read the JSON object a model wrote as a tool's arguments; an empty text counts as none.
+
+    Raises:
+        ValueError: It is no JSON, or JSON of another kind, or nested too deeply.
+    """
+    if not text.strip():
+        return {}
+    try:
+        args = _DECODER.decode(text)
+    except RecursionError:
+        raise ValueError("The arguments are nested too deeply.") from None
+    if not isinstance(args, dict):
+        raise ValueError(f"The arguments are JSON of type {type(args).__name__}, not an object.")  # noqa: TRY004
+    return args
+
+
+def write_arguments(args: object) -> str:
+    """Write a tool's arguments as JSON text, keys in the order of the canonical form."""
+    return json.dumps(args, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+
+
+class UnknownContent(Value):
+    """A block of a type this version does not know, kept with all its fields."""
+
+    type: str
+
+
+class ToolResultContent(Value):
+    """What a tool gave back.
+
+    Attributes:
+        id: The id of the call it answers.
+        content: Text, or blocks of text and media.
+        is_error: The tool failed; the content says how.
+        metadata: For the program; never sent to a model.
+        terminate: The loop may stop without asking the model again; never sent either.
+        name: The tool's name, where the source gives it.
+    """
+
+    free: ClassVar[frozenset[str]] = frozenset({"metadata"})
+
+    type: Literal["tool_result"] = "tool_result"
+    id: str = ""
+    content: str | tuple[ResultContent, ...] = ""
+    is_error: bool = False
+    metadata: JsonObject = EMPTY
+    terminate: bool = False
+    name: str | None = None
+
+    def text(self) -> str:
+        """Give the text of the content, parts joined by a line break."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(part.content for part in self.content if isinstance(part, TextContent))
+
+
+_TYPES = {"text", "image", "audio", "thinking", "tool_call", "tool_result"}
+
+
+def _type_of(value: Any) -> str:  # noqa: ANN401 - a block or its fields
+    """Name the branch of the union; what is not known goes to UnknownContent."""
+    if isinstance(value, UnknownContent):
+        return "unknown"
+    found = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return found if found in _TYPES else "unknown"
+
+
+def _listed(value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever was passed
+    """Accept any iterable of sources, refusing a single one, which iterates as characters or numbers."""
+    if isinstance(value, str | bytes | dict) or not hasattr(value, "__iter__"):
+        raise InvalidMedia("Images and sounds are passed as a list.")
+    return tuple(value)
+
+
+ResultContent: TypeAlias = Annotated[
+    Annotated[TextContent, Tag("text")]
+    | Annotated[ImageContent, Tag("image")]
+    | Annotated[AudioContent, Tag("audio")]
+    | Annotated[UnknownContent, Tag("unknown")],
+    Discriminator(_type_of),
+]
+"""A block that may stand inside a tool's result."""
+
+Content: TypeAlias = Annotated[
+    Annotated[TextContent, Tag("text")]
+    | Annotated[ImageContent, Tag("image")]
+    | Annotated[AudioContent, Tag("audio")]
+    | Annotated[ThinkingContent, Tag("thinking")]
+    | Annotated[ToolCallContent, Tag("tool_call")]
+    | Annotated[ToolResultContent, Tag("tool_result")]
+    | Annotated[UnknownContent, Tag("unknown")],
+    Discriminator(_type_of),
+]
+"""A block of a message, told apart by ``type``."""
+
+SystemContent: TypeAlias = TextContent
+UserContent: TypeAlias = TextContent | ImageContent | AudioContent | ToolResultContent
+AssistantContent: TypeAlias = TextContent | ThinkingContent | ToolCallContent
+ToolContent: TypeAlias = ToolResultContent
+
+ToolResultContent.model_rebuild()

@@ -1,0 +1,328 @@
+"""What a model call used and cost, read from whichever words the provider chose.
+
+The provider's own record is kept as it came. The typed attributes mean the same for every provider:
+
+* ``input_tokens`` is everything the model read in the call, cached or not;
+* ``cache_read_tokens`` and ``cache_write_tokens`` are parts of it, ``uncached_tokens`` is the rest;
+* ``output_tokens`` is everything the model wrote, and ``reasoning_tokens`` is the part of it nobody saw.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, NamedTuple
+
+from pydantic_core import CoreSchema, core_schema
+
+from palaver.messages.frozen import FrozenDict
+from palaver.messages.normalize import Change, freeze
+
+__all__ = ["InvokeCost", "Usage", "UsageCost"]
+
+
+class _Words(NamedTuple):
+    """One provider's vocabulary; a dot steps into a nested mapping, several spellings are tried in order."""
+
+    input: str
+    output: str
+    cache_read: tuple[str, ...] = ()
+    cache_write: tuple[str, ...] = ()
+    reasoning: tuple[str, ...] = ()
+    total: tuple[str, ...] = ("total_tokens",)
+    cached_apart: bool = False
+    """The input figure leaves out what was read from or written to the cache."""
+    more_input: tuple[str, ...] = ()
+    more_output: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ()
+    """Keys that tell this vocabulary from one that shares its other words."""
+
+
+# Each row names where its words are documented. The first row whose input or output word, and one of whose marks, is there counts.
+_VOCABULARIES = (
+    # OpenAI chat completions (platform.openai.com/docs/api-reference/chat/object), and LiteLLM, which adds Anthropic's words
+    # while prompt_tokens keeps including them.
+    _Words(
+        "prompt_tokens",
+        "completion_tokens",
+        ("prompt_tokens_details.cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens"),
+        ("prompt_tokens_details.cache_creation_tokens", "cache_creation_input_tokens"),
+        ("completion_tokens_details.reasoning_tokens",),
+    ),
+    # Anthropic Messages (docs.anthropic.com/en/api/messages, usage): input_tokens leaves out both kinds of cached tokens.
+    _Words(
+        "input_tokens",
+        "output_tokens",
+        ("cache_read_input_tokens",),
+        ("cache_creation_input_tokens",),
+        (),
+        cached_apart=True,
+        marks=("cache_read_input_tokens", "cache_creation_input_tokens"),
+    ),
+    # Inspect (inspect.aisi.org.uk, ModelUsage): Anthropic's meaning in words of its own.
+    _Words(
+        "input_tokens",
+        "output_tokens",
+        ("input_tokens_cache_read",),
+        ("input_tokens_cache_write",),
+        ("reasoning_tokens",),
+        cached_apart=True,
+        marks=("input_tokens_cache_read", "input_tokens_cache_write"),
+    ),
+    # OpenAI Responses, Codex rollouts (cached_input_tokens) and palaver's own words (cache_read_tokens).
+    _Words(
+        "input_tokens",
+        "output_tokens",
+        ("input_tokens_details.cached_tokens", "cached_input_tokens", "cache_read_tokens"),
+        ("cache_write_tokens",),
+        ("output_tokens_details.reasoning_tokens", "reasoning_output_tokens", "reasoning_tokens"),
+    ),
+    # Gemini (ai.google.dev/api/generate-content, UsageMetadata): thoughts and tool prompts are counted beside the others.
+    _Words(
+        "promptTokenCount",
+        "candidatesTokenCount",
+        ("cachedContentTokenCount",),
+        (),
+        ("thoughtsTokenCount",),
+        ("totalTokenCount",),
+        more_input=("toolUsePromptTokenCount",),
+        more_output=("thoughtsTokenCount",),
+    ),
+    _Words(
+        "prompt_token_count",
+        "candidates_token_count",
+        ("cached_content_token_count",),
+        (),
+        ("thoughts_token_count",),
+        ("total_token_count",),
+        more_input=("tool_use_prompt_token_count",),
+        more_output=("thoughts_token_count",),
+    ),
+    # pi (its Usage type): input leaves out what was cached.
+    _Words(
+        "input",
+        "output",
+        ("cacheRead",),
+        ("cacheWrite",),
+        ("reasoning",),
+        ("totalTokens", "total"),
+        cached_apart=True,
+        marks=("cacheRead", "cacheWrite"),
+    ),
+    # Gemini CLI chat files: Gemini's figures in short words.
+    _Words(
+        "input", "output", ("cached",), (), ("thoughts",), ("total",), more_input=("tool",), more_output=("thoughts",)
+    ),
+    # Vercel's SDK and Cline.
+    _Words(
+        "inputTokens",
+        "outputTokens",
+        ("cachedInputTokens", "cacheReadTokens"),
+        ("cacheWriteTokens",),
+        ("reasoningTokens",),
+        ("totalTokens",),
+    ),
+)
+_NO_WORDS = _VOCABULARIES[3]
+
+
+@dataclass(frozen=True, slots=True)
+class UsageCost:
+    """What a call cost, in US dollars, by kind of token; all zero when nobody said."""
+
+    input: float = 0.0
+    output: float = 0.0
+    cache_read: float = 0.0
+    cache_write: float = 0.0
+    total: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class InvokeCost:
+    """Tokens and US dollars of one call, or of several added up.
+
+    ``prompt_tokens`` includes the cached ones, ``completion_tokens`` the reasoning. The three rates are dollars per token of one
+    call; a sum has none.
+    """
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    cached_prompt_tokens: int = 0
+    reasoning_tokens: int = 0
+    audio_prompt_tokens: int = 0
+    audio_completion_tokens: int = 0
+    input_cost_per_token: float = 0.0
+    output_cost_per_token: float = 0.0
+    cache_read_input_token_cost: float = 0.0
+    prompt_cost: float = 0.0
+    completion_cost: float = 0.0
+    cost: float = 0.0
+
+    def __add__(self, other: InvokeCost) -> InvokeCost:
+        """Add tokens and dollars; rates of different calls have no sum and become zero."""
+        if not isinstance(other, InvokeCost):
+            return NotImplemented
+        added = {
+            field.name: getattr(self, field.name) + getattr(other, field.name)
+            for field in fields(self)
+            if field.name not in _RATES
+        }
+        return InvokeCost(**added)
+
+
+_RATES = frozenset({"input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost"})
+
+
+class Usage(FrozenDict):
+    """The provider's usage record: a read-only mapping, with typed attributes that mean the same for all providers.
+
+    ``usage["input_tokens"]`` is the provider's own figure; ``usage.input_tokens`` is everything the model read. With keywords a
+    record in palaver's own words is made: ``Usage(input_tokens=10, cost=UsageCost(total=0.2))``. Numbers are tokens, costs dollars.
+    """
+
+    __slots__ = ()
+
+    def __init__(self, raw: Mapping[str, Any] | None = None, /, **own: Any) -> None:
+        """Take the provider's record, or figures in palaver's own words."""
+        if isinstance(own.get("cost"), UsageCost):
+            own["cost"] = asdict(own["cost"])
+        ignored: list[Change] = []
+        super().__init__(freeze({**(raw or {}), **own}, "usage", ignored))
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
+        """Validate as a usage, a plain mapping, or None for none."""
+        return core_schema.no_info_plain_validator_function(
+            cls._validated, serialization=core_schema.plain_serializer_function_ser_schema(dict)
+        )
+
+    @classmethod
+    def _validated(cls, value: object) -> Usage:
+        if isinstance(value, Usage):
+            return value
+        if value is None:
+            return NO_USAGE
+        if isinstance(value, Mapping):
+            return cls(value) if value else NO_USAGE
+        dump = getattr(value, "model_dump", None)
+        if callable(dump):
+            return cls(dump(mode="json"))
+        raise ValueError("usage must be a mapping")
+
+    @property
+    def input_tokens(self) -> int:
+        """Everything the model read in this call, cached or not."""
+        words = self._words
+        plain = self._count(words.input) + sum(map(self._count, words.more_input))
+        cached = self.cache_read_tokens + self.cache_write_tokens
+        return plain + cached if words.cached_apart or cached > plain else plain
+
+    @property
+    def output_tokens(self) -> int:
+        """Everything the model wrote in this call, reasoning included."""
+        words = self._words
+        return self._count(words.output) + sum(map(self._count, words.more_output))
+
+    @property
+    def cache_read_tokens(self) -> int:
+        """The part of ``input_tokens`` that came from the provider's cache."""
+        return self._count(*self._words.cache_read)
+
+    @property
+    def cache_write_tokens(self) -> int:
+        """The part of ``input_tokens`` that was written to the provider's cache."""
+        return self._count(*self._words.cache_write)
+
+    @property
+    def uncached_tokens(self) -> int:
+        """The part of ``input_tokens`` that was neither read from nor written to the cache."""
+        return max(0, self.input_tokens - self.cache_read_tokens - self.cache_write_tokens)
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """The part of ``output_tokens`` that went into reasoning, as far as the provider says."""
+        return self._count(*self._words.reasoning)
+
+    @property
+    def total_tokens(self) -> int:
+        """What the provider calls the total, else input and output together."""
+        return self._count(*self._words.total) or self.input_tokens + self.output_tokens
+
+    @property
+    def context_tokens(self) -> int:
+        """What this one request and its answer occupied of the model's window.
+
+        The record of a turn with several calls may hold sums over them, while its total is that of the last one; a total smaller
+        than the sum of the parts is therefore the one to trust.
+        """
+        return min(self.total_tokens, self.input_tokens + self.output_tokens) if self else 0
+
+    @property
+    def cost(self) -> UsageCost:
+        """Dollars as recorded; a bare number is the total."""
+        cost = self.get("cost")
+        if isinstance(cost, Mapping):
+            return UsageCost(
+                input=_dollars(cost, "input"),
+                output=_dollars(cost, "output"),
+                cache_read=_dollars(cost, "cache_read", "cacheRead"),
+                cache_write=_dollars(cost, "cache_write", "cacheWrite"),
+                total=_dollars(cost, "total"),
+            )
+        total = _dollars(self, "cost", "response_cost")
+        return UsageCost(
+            input=_dollars(self, "prompt_cost"), output=_dollars(self, "completion_cost"), total=total
+        )
+
+    @property
+    def invoke_cost(self) -> InvokeCost:
+        """The same figures as an InvokeCost, which can be added up."""
+        cost = self.cost
+        return InvokeCost(
+            prompt_tokens=self.input_tokens,
+            completion_tokens=self.output_tokens,
+            total_tokens=self.total_tokens,
+            cached_prompt_tokens=self.cache_read_tokens,
+            reasoning_tokens=self.reasoning_tokens,
+            audio_prompt_tokens=self._count("prompt_tokens_details.audio_tokens"),
+            audio_completion_tokens=self._count("completion_tokens_details.audio_tokens"),
+            input_cost_per_token=_dollars(self, "input_cost_per_token"),
+            output_cost_per_token=_dollars(self, "output_cost_per_token"),
+            cache_read_input_token_cost=_dollars(self, "cache_read_input_token_cost"),
+            prompt_cost=cost.input + cost.cache_read + cost.cache_write,
+            completion_cost=cost.output,
+            cost=cost.total or cost.input + cost.cache_read + cost.cache_write + cost.output,
+        )
+
+    @property
+    def _words(self) -> _Words:
+        """The vocabulary this record is written in."""
+        for words in _VOCABULARIES:
+            spoken = words.input in self or words.output in self
+            if spoken and (not words.marks or any(mark in self for mark in words.marks)):
+                return words
+        return _NO_WORDS
+
+    def _count(self, *paths: str) -> int:
+        """Give the first whole number found at one of the paths; what is no count is none."""
+        for path in paths:
+            value: Any = self
+            for step in path.split("."):
+                value = value.get(step) if isinstance(value, Mapping) else None
+            if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+                return int(value)
+        return 0
+
+
+def _dollars(record: Mapping[str, Any], *names: str) -> float:
+    """Give the first number found under one of the names; what is no amount is none."""
+    for name in names:
+        value = record.get(name)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    return 0.0
+
+
+NO_USAGE = Usage()
+"""The usage of what used nothing, or did not say."""
