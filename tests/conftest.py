@@ -3,13 +3,15 @@
 import ipaddress
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import recorded
+from tests.peers import server
 
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
@@ -69,3 +71,19 @@ def recorded_sessions() -> Path:
     if recorded.ROOT is None:
         pytest.skip(recorded.WHY_MISSING)
     return recorded.ROOT
+
+
+@pytest.fixture(scope="session")
+def start_peer() -> Iterator[Callable[[Path], server.Peer]]:
+    """Return a function that starts a peer server over a folder of fixtures, once a folder; all end with the session."""
+    if (reason := server.why_missing()) is not None:
+        pytest.skip(reason)
+    running: dict[Path, server.Peer] = {}
+    with ExitStack() as stack:
+
+        def start(fixtures: Path) -> server.Peer:
+            if fixtures not in running:
+                running[fixtures] = stack.enter_context(server.serve(fixtures))
+            return running[fixtures]
+
+        yield start
