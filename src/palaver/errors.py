@@ -34,6 +34,7 @@ data for the model and never one of these; a broken invariant of palaver itself 
     │   ├── StoreClosed
     │   └── UnsupportedCapability        this backend cannot do that
     ├── InfeasibleBudget                 what must be sent is larger than the budget: an answer, not a failure
+    ├── ParseError (ValueError)          the model's answer lacks what its prompt declared
     ├── InvalidRequest                   a request of ours that the validator refuses: a defect of palaver
     └── MediaUnavailable                 the bytes behind a reference are not in memory
 """
@@ -64,6 +65,7 @@ __all__ = [
     "MissingStore",
     "NotFound",
     "PalaverError",
+    "ParseError",
     "StoreBusy",
     "StoreClosed",
     "StoreDamaged",
@@ -356,6 +358,16 @@ class InfeasibleBudget(PalaverError):
     def __reduce__(self) -> tuple[object, ...]:
         """Survive pickling, which a mapping proxy alone does not."""
         return type(self), (self.budget, self.needed, dict(self.breakdown)), {"hint": self.hint}
+
+
+class ParseError(PalaverError, ValueError):
+    """The model's answer, ``content``, lacks what its prompt declared; ``missing`` names it. The model is asked to repair it."""
+
+    def __init__(self, message: str, *, content: str = "", missing: Iterable[str] = (), hint: str = "") -> None:
+        """Keep the answer and what it lacks."""
+        super().__init__(message, hint=hint)
+        self.content = content
+        self.missing = tuple(missing)
 
 
 class InvalidRequest(PalaverError):

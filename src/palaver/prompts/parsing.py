@@ -1,0 +1,92 @@
+"""Parsers: what reads the structure that a prompt asked for out of the model's words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from palaver.errors import ParseError
+
+__all__ = ["DefaultTagParser", "ParseFunction", "Parser", "parse_with"]
+
+
+@runtime_checkable
+class Parser(Protocol):
+    """Anything that can read structure out of text."""
+
+    def parse(self, content: str, **runtime_args: Any) -> object:  # noqa: ANN401 - the caller's own arguments
+        """Give what the text holds.
+
+        Raises:
+            ParseError: The text lacks what it must hold; the model is told and asked again.
+        """
+        ...
+
+
+ParseFunction: TypeAlias = Callable[..., object]
+
+
+def parse_with(parser: Parser | ParseFunction | None, content: str, runtime_args: Mapping[str, Any]) -> dict[str, Any]:
+    """Read `content` with `parser`, and give a mapping whatever the parser gives.
+
+    A mapping is kept and gets the text as `raw` where it has none; another value stands under `value`. Without a parser
+    nothing was parsed: the mapping is empty.
+    """
+    if parser is None:
+        return {}
+    found = parser.parse(content, **runtime_args) if isinstance(parser, Parser) else parser(content, **runtime_args)
+    parsed = dict(found) if isinstance(found, Mapping) else {"value": found}
+    parsed.setdefault("raw", content)
+    return parsed
+
+
+class DefaultTagParser:
+    """Reads `<name>…</name>` elements, fenced ```` ```name … ``` ```` blocks and signals such as `<DONE>`.
+
+    Attributes:
+        xml_tags: Names of the elements to read.
+        md_tags: Names of the fenced blocks to read.
+        signal_tags: Names of the signals to look for; a signal is `<name>`, alone or closed.
+        required_xml_tags: Elements that must be there, named in `xml_tags` or not.
+        required_md_tags: Fenced blocks that must be there, named in `md_tags` or not.
+    """
+
+    def __init__(
+        self,
+        xml_tags: Iterable[str] = (),
+        md_tags: Iterable[str] = (),
+        signal_tags: Iterable[str] = (),
+        required_xml_tags: Iterable[str] = (),
+        required_md_tags: Iterable[str] = (),
+    ) -> None:
+        self.required_xml_tags = tuple(required_xml_tags)
+        self.required_md_tags = tuple(required_md_tags)
+        self.xml_tags = tuple(dict.fromkeys((*xml_tags, *self.required_xml_tags)))
+        self.md_tags = tuple(dict.fromkeys((*md_tags, *self.required_md_tags)))
+        self.signal_tags = tuple(signal_tags)
+
+    def parse(self, content: str, **runtime_args: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002 - the protocol's
+        """Give `raw`, and under `xml_tags` and `md_tags` the texts found for each name, under `signal_tags` whether it was seen.
+
+        Raises:
+            ParseError: A required element or block is missing.
+        """
+        xml = {tag: _elements(tag, content) for tag in self.xml_tags}
+        fenced = {tag: _fences(tag, content) for tag in self.md_tags}
+        missing = [f"<{tag}>" for tag in self.required_xml_tags if not xml[tag]]
+        missing += [f"```{tag}" for tag in self.required_md_tags if not fenced[tag]]
+        if missing:
+            raise ParseError(f"The answer lacks {', '.join(missing)}.", content=content, missing=missing)
+        signals = {tag: f"<{tag}>" in content or f"<{tag}/>" in content for tag in self.signal_tags}
+        return {"raw": content, "xml_tags": xml, "md_tags": fenced, "signal_tags": signals}
+
+
+def _elements(tag: str, content: str) -> list[str]:
+    name = re.escape(tag)
+    return [found.strip() for found in re.findall(rf"<{name}>(.*?)</{name}>", content, re.DOTALL)]
+
+
+def _fences(tag: str, content: str) -> list[str]:
+    found = re.findall(rf"^```{re.escape(tag)}[ \t]*\n(.*?)^```[ \t]*$", content, re.DOTALL | re.MULTILINE)
+    return [text.strip() for text in found]
