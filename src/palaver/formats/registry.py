@@ -1,0 +1,107 @@
+"""The formats that can be read, and the one way to find which a source is in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
+from typing import NamedTuple, Protocol
+
+from palaver.errors import UnsupportedTranscript
+from palaver.formats.events import Event, Loss
+from palaver.formats.sources import Source
+
+SURE = 0.5
+"""The confidence from which on a format is taken for the right one."""
+
+
+class Format(Protocol):
+    """A foreign format. Its reader is stateless: reading the same source again gives the same events."""
+
+    @property
+    def name(self) -> str:
+        """Its name in entries and on the command line, such as `claude-code`."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """Its name for people."""
+        ...
+
+    @property
+    def signs(self) -> str:
+        """What it is recognised by, in a few words: an error says what was looked for."""
+        ...
+
+    @property
+    def series(self) -> bool:
+        """True when an archive of several files is one run; else each file of an archive is a run of its own."""
+        ...
+
+    def sniff(self, source: Source) -> float:
+        """Tell from its opening how surely a source is in this format: 0.0 (not) to 1.0 (nothing else looks so).
+
+        Cheap: it looks at `source.members` and their `opening`, and never reads on.
+        """
+        ...
+
+    def read(self, source: Source) -> Iterator[Event]:
+        """Read a source, lazily. What cannot be read becomes a `Loss`; only a file that vanishes raises (`OSError`)."""
+        ...
+
+
+FORMATS: tuple[Format, ...] = ()
+"""Every format that can be read, in the order in which they are named to people."""
+
+
+class Match(NamedTuple):
+    """A source, or a part of one, and the format it is in."""
+
+    source: Source
+    format: Format
+
+
+def detect(source: Source, formats: Sequence[Format] = FORMATS) -> Format:
+    """Find the format of a source from its content.
+
+    Raises:
+        UnsupportedTranscript: It is in none of the formats; the error says what it looks like and what each would look like.
+    """
+    looks = source.opening.describe()
+    if found := _best(source, formats):
+        return found
+    tried = tuple(f"{each.title} ({each.signs})" for each in formats)
+    raise UnsupportedTranscript(
+        source.members[0].label, f"it is {looks}", tried=tried, hint=f"Known formats: {'; '.join(tried)}."
+    )
+
+
+def matches(source: Source, formats: Sequence[Format] = FORMATS) -> Iterator[Match | Loss]:
+    """Find what to read a source with: one format for the whole, or, for an archive of several runs, one for each member.
+
+    A member of an archive that is in no known format, or no text at all, is reported and left out.
+
+    Raises:
+        UnsupportedTranscript: Nothing in it is in a known format.
+    """
+    yield from source.losses
+    whole = _best(source, [each for each in formats if each.series]) if len(source.members) > 1 else None
+    if whole is not None or len(source.members) == 1:
+        yield Match(source, whole or detect(source, formats))
+        return
+    refused: list[UnsupportedTranscript] = []
+    for member in source.members:
+        part = source.alone(member)
+        try:
+            yield Match(part, detect(part, formats))
+        except UnsupportedTranscript as error:
+            refused.append(error)
+            yield Loss(place=member.name, reason=f"Not read: {error.why}.", code="skipped", severity="note")
+    if len(refused) == len(source.members):
+        why = f"none of its {len(refused)} files is one; the first: {refused[0].why}"
+        raise UnsupportedTranscript(source.path, why, tried=refused[0].tried, hint=refused[0].hint)
+
+
+def _best(source: Source, formats: Sequence[Format]) -> Format | None:
+    scores = [(each.sniff(source), each) for each in formats]
+    score, found = max(scores, key=itemgetter(0), default=(0.0, None))
+    return found if score >= SURE else None

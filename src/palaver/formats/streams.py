@@ -1,0 +1,218 @@
+"""Byte streams under a transcript: a file, what is compressed in it, what is archived in it. Content decides, never a name.
+
+A stream is an opener: calling it gives a fresh generator of chunks, so that every layer above can read twice without
+holding what it read. A generator that is exhausted returns why it ended too early, or an empty string: a torn stream still
+gives all that it holds.
+"""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+import zlib
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import IO, NamedTuple, TypeAlias
+
+import zstandard
+
+Chunks: TypeAlias = Generator[bytes, None, str]
+Opener: TypeAlias = Callable[[], Chunks]
+
+CHUNK = 1 << 16
+_SPOOL = 1 << 26  # an unpacked archive larger than this lies in the temporary folder
+_WINDOW = 1 << 31  # what `zstd --long=31` writes
+_ZSTD_STEP = (
+    1 << 11
+)  # a block of 128 KiB takes at least 4 bytes (RFC 8878, section 3.1.1.2): a step gives at most 64 MiB
+_GZIP = 31  # zlib's window bits for a gzip wrapper (zlib manual, inflateInit2)
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # RFC 8878, section 3.1.1
+_GZIP_MAGIC = b"\x1f\x8b\x08"  # RFC 1952, section 2.3.1
+_TAR_AT, _TAR_MAGIC = 257, b"ustar"  # POSIX.1-1988; GNU tar writes the same five bytes
+_LAYERS = 3  # a compressed member of a compressed archive is as deep as anyone goes
+
+
+class Layer(NamedTuple):
+    """One stream that may hold a transcript.
+
+    Attributes:
+        name: The name within an archive, or empty. For people: it is never used as a path.
+        opener: Gives the decompressed bytes.
+    """
+
+    name: str
+    opener: Opener
+
+
+class Unpacked(NamedTuple):
+    """What was found in a file.
+
+    Attributes:
+        layers: The streams; one, unless the file is an archive.
+        archive: True when the file is an archive, even of one member.
+        faults: What could not be unpacked: (place, why).
+        spool: The file that holds an unpacked archive and must be closed, or None.
+    """
+
+    layers: tuple[Layer, ...]
+    archive: bool = False
+    faults: tuple[tuple[str, str], ...] = ()
+    spool: IO[bytes] | None = None
+
+
+def take(opener: Opener, size: int) -> tuple[bytes, str]:
+    """Read at most `size` bytes from the start, and tell why the stream ended early, if it did within them."""
+    parts: list[bytes] = []
+    missing = size
+    chunks = opener()
+    try:
+        while missing > 0:
+            chunk = next(chunks)
+            parts.append(chunk[:missing])
+            missing -= len(chunk)
+    except StopIteration as end:
+        return b"".join(parts), end.value
+    finally:
+        chunks.close()
+    return b"".join(parts), ""
+
+
+def unpack(path: Path) -> Unpacked:
+    """Find the streams in a file.
+
+    Raises:
+        OSError: The file cannot be read, or there is no room to unpack an archive.
+    """
+    size = path.stat().st_size
+    plain = _stretch(lambda: path.open("rb"), 0, size, keep=False)
+    opener = _decompressed(plain)
+    if not _is_tar(opener):
+        return Unpacked((Layer("", opener),))
+    if opener is plain:
+        with path.open("rb") as file:
+            layers, faults = _members(file, lambda: path.open("rb"), keep=False)
+        return Unpacked(layers, archive=True, faults=faults)
+    spool, early = _spooled(opener)
+    layers, faults = _members(spool, lambda: spool, keep=True)
+    return Unpacked(layers, archive=True, faults=(*faults, *([("archive", early)] if early else ())), spool=spool)
+
+
+def _is_tar(opener: Opener) -> bool:
+    head, _ = take(opener, _TAR_AT + len(_TAR_MAGIC))
+    return head[_TAR_AT:] == _TAR_MAGIC
+
+
+def _spooled(opener: Opener) -> tuple[IO[bytes], str]:
+    """Unpack a compressed archive, because its members are read in any order and more than once."""
+    spool = tempfile.SpooledTemporaryFile(max_size=_SPOOL)  # noqa: SIM115  # the source closes it
+    chunks = opener()
+    try:
+        while True:
+            spool.write(next(chunks))
+    except StopIteration as end:
+        return spool, end.value
+    except OSError:
+        spool.close()
+        raise
+
+
+def _members(
+    file: IO[bytes], reopen: Callable[[], IO[bytes]], *, keep: bool
+) -> tuple[tuple[Layer, ...], tuple[tuple[str, str], ...]]:
+    layers: list[Layer] = []
+    faults: list[tuple[str, str]] = []
+    file.seek(0)
+    try:
+        with tarfile.open(fileobj=file, mode="r:") as archive:
+            for member in archive:
+                if member.isreg() and not member.issparse():
+                    inner = _stretch(reopen, member.offset_data, member.size, keep=keep)
+                    layers.append(Layer(member.name, _decompressed(inner)))
+                elif not member.isdir():
+                    faults.append((member.name, "it is a link or a special file"))
+    except tarfile.TarError as error:
+        faults.append(("archive", f"its index is damaged after {len(layers)} members ({error})"))
+    return tuple(layers), tuple(faults)
+
+
+def _stretch(reopen: Callable[[], IO[bytes]], start: int, size: int, *, keep: bool) -> Opener:
+    """Give `size` bytes of a file from `start`; what is written behind them meanwhile is not seen.
+
+    Each read seeks first, so that several readers of one kept file do not disturb each other.
+    """
+
+    def opener() -> Chunks:
+        file = reopen()
+        at, stop = start, start + size
+        try:
+            while at < stop:
+                file.seek(at)
+                chunk = file.read(min(CHUNK, stop - at))
+                if not chunk:
+                    return f"it ends after {at - start} of {size} bytes"
+                at += len(chunk)
+                yield chunk
+        finally:
+            if not keep:
+                file.close()
+        return ""
+
+    return opener
+
+
+def _decompressed(opener: Opener) -> Opener:
+    for _ in range(_LAYERS):
+        head, _early = take(opener, 4)
+        if head.startswith(_ZSTD_MAGIC):
+            opener = _over(opener, _unzstd)
+        elif head.startswith(_GZIP_MAGIC):
+            opener = _over(opener, _ungzip)
+        else:
+            break
+    return opener
+
+
+def _over(under: Opener, layer: Callable[[Chunks], Chunks]) -> Opener:
+    return lambda: layer(under())
+
+
+def _unzstd(chunks: Chunks) -> Chunks:
+    """Decompress frames one after another; the library's own stream reader does not tell a torn frame from a whole one."""
+    context = zstandard.ZstdDecompressor(max_window_size=_WINDOW)
+    frame: zstandard.ZstdDecompressionObj | None = None
+    while True:
+        try:
+            chunk = next(chunks)
+        except StopIteration as end:
+            return end.value or ("its zstd data is cut off" if frame else "")
+        for start in range(0, len(chunk), _ZSTD_STEP):
+            rest = chunk[start : start + _ZSTD_STEP]
+            while rest:
+                frame = frame or context.decompressobj()
+                try:
+                    out = frame.decompress(rest)
+                except zstandard.ZstdError as error:
+                    return f"its zstd data is damaged ({error})"
+                if out:
+                    yield out
+                rest = frame.unused_data if frame.eof else b""
+                frame = None if frame.eof else frame
+
+
+def _ungzip(chunks: Chunks) -> Chunks:
+    member = None
+    while True:
+        try:
+            rest = next(chunks)
+        except StopIteration as end:
+            return end.value or ("its gzip data is cut off" if member else "")
+        while rest:
+            member = member or zlib.decompressobj(_GZIP)
+            try:
+                out = member.decompress(rest, CHUNK)
+            except zlib.error as error:
+                return f"its gzip data is damaged ({error})"
+            if out:
+                yield out
+            rest = member.unused_data.lstrip(b"\0") if member.eof else member.unconsumed_tail
+            member = None if member.eof else member
