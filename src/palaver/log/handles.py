@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from palaver.errors import InvalidHandle
@@ -49,7 +50,8 @@ class Handle(NamedTuple):
         return cls(DialogId(found["dialog"]), int(found["seq"]), None if block is None else int(block))
 
 
-class Span(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Span:
     """A run of entries of one dialog.
 
     Attributes:

@@ -73,7 +73,8 @@ def _all_met(view: View, plan: Plan, kept: Iterable[Exchange]) -> None:
     """Refuse a plan that names a block which is not there, or one that may not be changed so."""
     standing = {block.origin: block for block in view.system if block.origin is not None}
     standing |= {block.origin: block for exchange in kept for block in exchange.blocks() if block.origin is not None}
-    for change in (*plan.rewrites, *plan.removes):
+    changes: tuple[Rewrite | Remove, ...] = (*plan.rewrites, *plan.removes)
+    for change in changes:
         block = standing.get(change.target)
         if block is None:
             message = f"the plan of {plan.policy} changes block {change.target}, which the view does not hold"
@@ -123,12 +124,12 @@ def merged(omissions: Iterable[Omission]) -> tuple[Omission, ...]:
     for gone in omissions:
         last = out[-1] if out else None
         if last is not None and last.span is not None and last.reason is gone.reason and last.by == gone.by:
-            counts = {"messages": last.messages + gone.messages, "size": last.size + gone.size}
+            more = replace(last, messages=last.messages + gone.messages, size=last.size + gone.size)
             if gone.span is None and gone.handle is None:
-                out[-1] = replace(last, **counts)
+                out[-1] = more
                 continue
             if gone.span is not None and gone.span.dialog == last.span.dialog and gone.span.start == last.span.stop:
-                out[-1] = replace(last, span=Span(last.span.dialog, last.span.start, gone.span.stop), **counts)
+                out[-1] = replace(more, span=Span(last.span.dialog, last.span.start, gone.span.stop))
                 continue
         if gone.span is not None or gone.handle is not None:
             out.append(gone)
@@ -147,7 +148,7 @@ def _with_inserts(kept: Mapping[int, Exchange], inserts: Sequence[Insert], end: 
 def inserted(insert: Insert) -> Exchange:
     """Give the exchange of a derived text. It never speaks with the user's authority, and has the lowest trust there is."""
     block = Block(
-        content=TextContent(insert.text),
+        content=TextContent(content=insert.text),
         derived=insert.label,
         sources=insert.sources,
         speaker=Speaker.SUMMARY,

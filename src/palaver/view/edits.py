@@ -24,7 +24,7 @@ def rewrite(block: Block, text: str, reason: Reason, *, reversible: bool) -> Blo
         return replace(
             block, content=content.model_copy(update={"content": text}), reason=reason, reversible=reversible
         )
-    return replace(block, content=TextContent(text), reason=reason, reversible=reversible)
+    return replace(block, content=TextContent(content=text), reason=reason, reversible=reversible)
 
 
 def omission(gone: Omitted) -> Omission:

@@ -176,18 +176,22 @@ class _Fold:
 
 def _section(line: Line, index: int, text: str) -> Block:
     origin = Handle(line.handle.dialog, line.handle.seq, index)
-    return Block(content=TextContent(text), origin=origin, speaker=Speaker.HARNESS, trust=Trust.HARNESS)
+    return Block(content=TextContent(content=text), origin=origin, speaker=Speaker.HARNESS, trust=Trust.HARNESS)
 
 
 def _summary(line: Line, text: str) -> Block:
     return Block(
-        content=TextContent(text), origin=line.handle, derived="summary", speaker=Speaker.SUMMARY, trust=Trust.OUTSIDE
+        content=TextContent(content=text),
+        origin=line.handle,
+        derived="summary",
+        speaker=Speaker.SUMMARY,
+        trust=Trust.OUTSIDE,
     )
 
 
 def _derived(text: Derived) -> Block:
     return Block(
-        content=TextContent(text.text),
+        content=TextContent(content=text.text),
         derived=text.label,
         sources=text.sources,
         speaker=Speaker(text.speaker),

@@ -227,7 +227,7 @@ def _says_something(content: object) -> bool:
 
 def _as_text(block: Block, content: ToolResultContent) -> Iterator[Block]:
     """Show a result that has no call as text, its images after it."""
-    yield replace(block, content=TextContent(unpaired(content.id, content.text())), reason=Reason.UNPAIRED)
+    yield replace(block, content=TextContent(content=unpaired(content.id, content.text())), reason=Reason.UNPAIRED)
     if not isinstance(content.content, str):
         for part in content.content:
             if isinstance(part, ImageContent):

@@ -1,0 +1,103 @@
+"""Logs for tests of the view: a few words make a legible one."""
+
+from __future__ import annotations
+
+from palaver.ids import new_dialog_id, new_session_id
+from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, draft, rule
+from palaver.messages import (
+    AssistantMessage,
+    Message,
+    SystemMessage,
+    TextContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+)
+from palaver.store.memory import MemoryStore
+from palaver.store.protocol import SessionRecord
+from palaver.view import Exchange, View
+
+
+class Log:
+    """A dialog in a store in memory, written by hand."""
+
+    def __init__(self, parent: Log | None = None, ranges: tuple[Span, ...] = ()) -> None:
+        """Begin a dialog, or a fork of one."""
+        self.store = parent.store if parent else MemoryStore()
+        self.session = parent.session if parent else new_session_id()
+        if parent is None:
+            self.store.create_session(SessionRecord(session_id=self.session))
+        self.dialog = new_dialog_id()
+        self.store.create_dialog(
+            Node(
+                dialog_id=self.dialog,
+                session_id=self.session,
+                parent_id=parent.dialog if parent else None,
+                ranges=ranges,
+            )
+        )
+
+    def fork(self) -> Log:
+        """Fork the whole dialog as it stands."""
+        node = self.store.node(self.dialog)
+        own = Span(self.dialog, 0, self.store.last(self.dialog).seq + 1)
+        return Log(self, (*node.ranges, own))
+
+    def put(self, *said: Message | Entry) -> list[Header]:
+        """Append messages and entries, as part of the turn where their kind allows it."""
+        return [self._put(MessageEntry(message=one) if isinstance(one, Message) else one) for one in said]
+
+    def _put(self, entry: Entry) -> Header:
+        last = self.store.last(self.dialog)
+        ready, blobs = draft(entry, continues=last.response)
+        for data in blobs.values():
+            self.store.put_blob(data)
+        if rule(entry.kind).turn:
+            return self.store.append(self.dialog, [ready], last.turn_head)[0]
+        return self.store.annotate(self.dialog, ready)
+
+    def at(self, seq: int, block: int | None = None) -> Handle:
+        """Name an own entry."""
+        return Handle(self.dialog, seq, block)
+
+
+def system(text: str) -> Message:
+    """Instructions."""
+    return SystemMessage.text(text)
+
+
+def user(text: str) -> Message:
+    """Words of the user."""
+    return UserMessage.text(text)
+
+
+def model(text: str = "", *calls: str, response: str | None = None) -> Message:
+    """A response of the model: words, and calls by their ids."""
+    contents = [TextContent(text)] if text else []
+    contents += [ToolCallContent(id=call, name="shell", args={"cmd": call}) for call in calls]
+    return AssistantMessage(contents=tuple(contents), response_id=response)
+
+
+def result(call: str, text: str = "done") -> Message:
+    """A tool's result."""
+    return ToolMessage.from_result(ToolResultContent(id=call, content=text, name="shell"))
+
+
+def sketch(view: View) -> list[str]:
+    """Give a view in one line for each exchange: roles, texts, calls and results."""
+    return [_exchange(exchange) for exchange in view.exchanges]
+
+
+def _exchange(exchange: Exchange) -> str:
+    return " ".join(f"{turn.role.value}[{', '.join(map(_block, turn.blocks))}]" for turn in exchange.turns)
+
+
+def _block(block: object) -> str:
+    content = block.content  # type: ignore[attr-defined]
+    if isinstance(content, ToolCallContent):
+        return f"call {content.id}"
+    if isinstance(content, ToolResultContent):
+        mark = block.derived  # type: ignore[attr-defined]
+        return f"{mark or 'result'} {content.id}"
+    return str(content.content)
