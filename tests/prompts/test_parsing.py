@@ -6,7 +6,7 @@ from palaver.errors import ParseError
 from palaver.prompts import DefaultTagParser, Prompt
 
 
-def test_R110_parsers() -> None:
+def test_r110_parsers() -> None:
     """A callable and an object with parse() both serve; what is no mapping stands under `value`; `raw` is the text."""
 
     class Upper:
@@ -21,12 +21,12 @@ def test_R110_parsers() -> None:
     }
 
 
-def test_R6_without_a_parser_nothing_was_parsed() -> None:
+def test_r6_without_a_parser_nothing_was_parsed() -> None:
     """The one answer for a prompt without parser is the empty mapping."""
     assert Prompt(path="p", prompt="").parse("text") == {}
 
 
-def test_R119_tags() -> None:
+def test_r119_tags() -> None:
     """Elements, fenced blocks and signals are read, each under its name, several of one name in order."""
     parser = DefaultTagParser(xml_tags=["a"], md_tags=["python"], signal_tags=["DONE", "MORE"])
     text = "<a> 1 </a>x<a>2\n3</a>\n```python\nprint()\n```\n<DONE>"
@@ -38,7 +38,7 @@ def test_R119_tags() -> None:
     }
 
 
-def test_R119_required_tags() -> None:
+def test_r119_required_tags() -> None:
     """Required tags count whether they are listed as well or not; what is missing is named, with the answer."""
     parser = DefaultTagParser(required_xml_tags=["answer"], required_md_tags=["json"])
     found = parser.parse("<answer>1</answer>\n```json\n{}\n```")

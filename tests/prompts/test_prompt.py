@@ -13,7 +13,7 @@ from palaver.prompts import Prompt, StringFormatterRenderer, temporary_prompt
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
 
 
-def test_A20_construct_and_call() -> None:
+def test_a20_construct_and_call() -> None:
     """A20: the seed's snippet: a rendered prompt holds both arguments, and the metadata is kept."""
     prompt = Prompt(
         path="research/summarize", prompt="Summarize {topic} for {audience}.", metadata={"revision": "current"}
@@ -23,7 +23,7 @@ def test_A20_construct_and_call() -> None:
     assert prompt.metadata == {"revision": "current"}
 
 
-def test_A21_braces_variables_and_missing() -> None:
+def test_a21_braces_variables_and_missing() -> None:
     """A21: doubled braces are literal and no variables; what is missing is known before rendering."""
     prompt = Prompt(path="p", prompt="{{x}} {y}")
     assert prompt.template_vars == {"y"}
@@ -32,12 +32,12 @@ def test_A21_braces_variables_and_missing() -> None:
     assert prompt(y="Y") == "{x} Y"
 
 
-def test_R106_doubled_braces_without_variables() -> None:
+def test_r106_doubled_braces_without_variables() -> None:
     """Doubled braces become single ones in a template without variables too."""
     assert Prompt(path="p", prompt='{{"a": 1}}')() == '{"a": 1}'
 
 
-def test_R104_missing_variables_are_named_and_extra_ones_ignored() -> None:
+def test_r104_missing_variables_are_named_and_extra_ones_ignored() -> None:
     """Rendering with a variable missing is a ValueError that names all of them; more arguments do no harm."""
     prompt = Prompt(path="p", prompt="{b} {a}")
     with pytest.raises(InvalidPrompt, match="a, b") as caught:
@@ -57,19 +57,19 @@ def test_R104_missing_variables_are_named_and_extra_ones_ignored() -> None:
         ("{self}", {"self"}),
     ],
 )
-def test_R107_variables(template: str, names: set[str]) -> None:
+def test_r107_variables(template: str, names: set[str]) -> None:
     """Attributes, items, conversions and nested specifications are seen through; doubled braces are not."""
     assert Prompt(path="p", prompt=template).template_vars == names
 
 
-def test_R107_nested_specification_renders() -> None:
+def test_r107_nested_specification_renders() -> None:
     """A variable of a specification is used as one, and an argument may have any name."""
     assert Prompt(path="p", prompt="[{x:>{w}}]")(x="a", w=3) == "[  a]"
     assert Prompt(path="p", prompt="{self}")(self="me") == "me"
 
 
 @pytest.mark.parametrize("template", ["{}", "{0}", "{:>{}}", "{a:{}}", "{", "}", "{a", "{a:{b:{c}}}", "{a!}"])
-def test_R107_malformed_templates_are_refused(template: str) -> None:
+def test_r107_malformed_templates_are_refused(template: str) -> None:
     """Positional fields, single braces and over-deep specifications are refused when the prompt is made."""
     with pytest.raises(InvalidPrompt):
         Prompt(path="p", prompt=template)
@@ -117,14 +117,14 @@ class Percent:
         return "".join(str(args[part]) if i % 2 else part for i, part in enumerate(template.split("%")))
 
 
-def test_R116_another_renderer_brings_its_own_variables() -> None:
+def test_r116_another_renderer_brings_its_own_variables() -> None:
     """A template in another language is never parsed as a format string."""
     prompt = Prompt(path="p", prompt="{% if %who% %}{", renderer=Percent())
     assert prompt.template_vars == {" if ", " "}
     assert Prompt(path="q", prompt="{hi} %who%", renderer=Percent())(who="you") == "{hi} you"
 
 
-def test_R109_metadata_is_isolated() -> None:
+def test_r109_metadata_is_isolated() -> None:
     """Neither the dict that was given nor what the prompt hands out can change it."""
     given_dict = {"labels": ["a"]}
     prompt = Prompt(path="p", prompt="", metadata=given_dict, addon_args={"web_search": True})
@@ -140,7 +140,7 @@ def test_R109_metadata_is_isolated() -> None:
 
 def test_what_is_no_json_is_refused() -> None:
     """Metadata and options are JSON values: an object among them is refused with its place."""
-    with pytest.raises(InvalidPrompt, match="metadata.when"):
+    with pytest.raises(InvalidPrompt, match=r"metadata\.when"):
         Prompt(path="p", prompt="", metadata={"when": object()})
     with pytest.raises(InvalidPrompt, match="not a mapping"):
         Prompt(path="p", prompt="", metadata=[1])  # type: ignore[arg-type]
@@ -150,7 +150,7 @@ def test_what_is_no_json_is_refused() -> None:
         Prompt(path="p", prompt=b"x")  # type: ignore[arg-type]
 
 
-def test_R117_extend() -> None:
+def test_r117_extend() -> None:
     """A derived prompt differs in what was given and needs its own path; the original stays."""
     base = Prompt(path="a", prompt="{x}", function_list=["tool"])
     derived = base.extend(path="b", prompt="{y}")
@@ -160,7 +160,7 @@ def test_R117_extend() -> None:
         base.extend(prompt="z")
 
 
-def test_R118_info_dict() -> None:
+def test_r118_info_dict() -> None:
     """What identifies a prompt is plain JSON, and the hash follows the template."""
 
     class Tool:

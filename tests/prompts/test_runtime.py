@@ -8,7 +8,7 @@ from palaver.errors import InvalidInput, UnknownPolicy, UnknownPrompt
 from palaver.prompts import Prompt, Runtime, get_default_runtime, set_default_runtime
 
 
-def test_R175_prompts_by_path() -> None:
+def test_r175_prompts_by_path() -> None:
     """A registered prompt is found by its path as the very object; an unknown path names what is close."""
     runtime = Runtime()
     prompt = Prompt(path="research/agent", prompt="hi")
@@ -23,7 +23,7 @@ def test_R175_prompts_by_path() -> None:
     assert "research/agent" in caught.value.close
 
 
-def test_R175_namespaces() -> None:
+def test_r175_namespaces() -> None:
     """The same path may stand in several namespaces; a bare path falls back to the default one."""
     runtime = Runtime(default_namespace="mine")
     mine, theirs = Prompt(path="p", prompt="1"), Prompt(path="p", prompt="2")
@@ -34,7 +34,7 @@ def test_R175_namespaces() -> None:
     assert runtime.prompts() == ("mine:p", "theirs:p")
 
 
-def test_R179_overwriting() -> None:
+def test_r179_overwriting() -> None:
     """A taken key is replaced unless that is forbidden; then the first stays."""
     runtime = Runtime()
     first, second = Prompt(path="p", prompt="1"), Prompt(path="p", prompt="2")
@@ -46,7 +46,7 @@ def test_R179_overwriting() -> None:
     assert runtime.get_prompt("p") is second
 
 
-def test_R164_context_managers_by_class_name() -> None:
+def test_r164_context_managers_by_class_name() -> None:
     """A class is registered under its own `name`, also as a decorator; an unknown name is a typed error."""
     runtime = Runtime()
 
@@ -63,7 +63,7 @@ def test_R164_context_managers_by_class_name() -> None:
         runtime.register_context_manager(Summary, overwrite=False)
 
 
-def test_R165_a_class_without_name_is_refused() -> None:
+def test_r165_a_class_without_name_is_refused() -> None:
     """No name, an empty one or one that is no text is a ValueError."""
 
     class Nameless: ...
@@ -79,7 +79,7 @@ def test_R165_a_class_without_name_is_refused() -> None:
             Runtime().register_context_manager(manager)
 
 
-def test_R178_two_runtimes_are_isolated() -> None:
+def test_r178_two_runtimes_are_isolated() -> None:
     """What one runtime knows, the other does not."""
     one, two = Runtime(), Runtime()
     one.register_prompt(Prompt(path="p", prompt=""))
@@ -96,6 +96,6 @@ def other_default() -> Iterator[Runtime]:
     set_default_runtime(before)
 
 
-def test_R177_the_default_runtime(other_default: Runtime) -> None:
+def test_r177_the_default_runtime(other_default: Runtime) -> None:
     """The default runtime is the one that was set."""
     assert get_default_runtime() is other_default
