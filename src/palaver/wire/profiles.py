@@ -1,0 +1,409 @@
+"""What each provider accepts, as a table: the figures a compiler keeps to and a validator holds it to.
+
+A profile is data. Everything a provider publishes about its requests that differs from the others' stands here with its
+source; how a rule is checked stands in :mod:`palaver.wire.check`. Where sources disagree, or where models of one provider
+do, the profile has the stricter figure, so that what it lets through is taken everywhere; ``profile(name, model)`` relaxes
+it for models that are known to take more.
+
+Sources are named once here and cited by their letter:
+
+* [A1] Anthropic, Messages API reference, and the request types of the ``anthropic`` package 2.12 made from it.
+* [A2] platform.claude.com/docs/en/build-with-claude/vision.  [A3] …/build-with-claude/prompt-caching.
+* [A4] …/build-with-claude/extended-thinking and adaptive-thinking.  [A5] …/api/errors.
+* [A6] …/build-with-claude/mid-conversation-system-messages.
+* [A7] the ``claude-api`` skill that Anthropic publishes in github.com/anthropics/skills (July 2026).
+* [O1] OpenAI, API reference, and the specification in github.com/openai/openai-openapi (August 2026).
+* [O2] developers.openai.com/api/docs/guides/images-vision.  [O3] …/guides/function-calling.
+* [O4] …/guides/prompt-caching.  [O5] …/guides/audio.
+* [G1] ai.google.dev/api/generate-content, and the types of the ``google-genai`` package 3.4.
+* [G2] ai.google.dev/gemini-api/docs/image-understanding.  [G3] …/docs/file-input-methods.
+* [G4] …/docs/function-calling.  [G5] …/docs/thought-signatures.  [G6] …/docs/audio.
+
+A figure that is only known from what the API answers cites a thread where the answer is quoted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Literal
+
+from palaver.errors import UnknownProfile
+
+__all__ = ["PROFILES", "Cache", "Calls", "Media", "Profile", "ProfileName", "Reasoning", "Tools", "Turns", "profile"]
+
+ProfileName = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
+
+MB = 1_000_000  # providers write MB; the decimal reading is the stricter one
+MIB = 1_048_576
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Who may speak, in what order, and what a text may be.
+
+    Attributes:
+        roles: Our role (system, user, assistant, tool) to the provider's.
+        system: Where instructions go: a ``message`` like any other, or a ``field`` of the body.
+        system_field: Name of that field; with ``message`` placement empty.
+        system_inside: Whether a system message may also stand among the turns, after a user turn.
+        first: The role that the first message must have; empty for any.
+        alternate: Whether two neighbours may not have the same role.
+        assistant_last: Whether a request may end on the assistant's words (a prefill). Where it may not, a session that
+            ends so is valid as a history, and becomes a request with the next user turn.
+        text: ``any`` text, one that is ``filled`` (not empty), or one that is ``visible`` (more than white space).
+        text_characters: Characters that one text may have.
+    """
+
+    roles: Mapping[str, str] = field(hash=False)
+    system: Literal["message", "field"]
+    system_field: str = ""
+    system_inside: bool = False
+    first: str = ""
+    alternate: bool = False
+    assistant_last: bool = True
+    text: Literal["any", "filled", "visible"] = "any"
+    text_characters: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """Tool calls in the history, and their results.
+
+    Attributes:
+        id: What the id of a call must match, whole.
+        id_required: Whether every call has an id.
+        unique: Ids differ in the whole ``request``, or only within one ``turn``.
+        results: Where results stand: each a ``message`` after the turn, all in the next ``turn`` before anything else,
+            or each an ``item`` anywhere after its call.
+        arguments: Arguments are JSON written in a ``string``, or an ``object``.
+        parallel: Whether one turn may hold several calls.
+        most: Calls one turn may hold; None for no published figure.
+        media: Media types a result may hold; empty when results are text only.
+    """
+
+    id: re.Pattern[str]
+    id_required: bool = True
+    unique: Literal["request", "turn"]
+    results: Literal["message", "turn", "item"]
+    arguments: Literal["string", "object"]
+    parallel: bool = True
+    most: int | None = None
+    media: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tools:
+    """Tool definitions.
+
+    Attributes:
+        name: What a tool's name must match, whole.
+        most: Tools one request may define; None for no published figure.
+        schema: The dialect of parameter schemas: JSON Schema ``draft-2020-12``, OpenAI's ``subset`` of it, or ``openapi``.
+        needed: Whether tools must be defined while calls or results are in the history.
+    """
+
+    name: re.Pattern[str]
+    most: int | None = None
+    schema: Literal["draft-2020-12", "subset", "openapi"]
+    needed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reasoning:
+    """Reasoning the model sent and takes back.
+
+    Attributes:
+        form: ``blocks`` with a signature inside an assistant message, ``items`` of their own, ``parts`` of a turn,
+            or ``none``: the API takes no reasoning back.
+        signed_calls: Whether the first call of every step in the current turn must carry its signature.
+        manual: Whether thinking may be asked for with a budget (``thinking.type`` ``enabled``).
+        sampling: Whether temperature, top_p and top_k are taken.
+    """
+
+    form: Literal["blocks", "items", "parts", "none"]
+    signed_calls: bool = False
+    manual: bool = True
+    sampling: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Media:
+    """Images, sound and documents.
+
+    Attributes:
+        images: Image media types.
+        audio: Audio media types.
+        documents: Document media types.
+        schemes: Schemes of addresses the provider fetches from; empty when it fetches nothing.
+        image_bytes: Bytes one image may have, counted after base64.
+        count: Images one request may have.
+        side: Pixels the longer side of an image may have; None for no published figure.
+        crowd: From more images than this on, ``crowd_side`` replaces ``side``.
+        crowd_side: See there.
+    """
+
+    images: frozenset[str]
+    audio: frozenset[str] = frozenset()
+    documents: frozenset[str] = frozenset()
+    schemes: frozenset[str] = frozenset()
+    image_bytes: int
+    count: int
+    side: int | None = None
+    crowd: int | None = None
+    crowd_side: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cache:
+    """Marks that tell the provider where a cacheable prefix ends.
+
+    Attributes:
+        marks: Marks one request may have; 0 when the provider has none.
+        field: The field that makes a block or tool a mark.
+        places: What may carry one: kinds of blocks, ``system`` and ``tool``.
+        least_tokens: A prefix shorter than this is not cached, marked or not.
+        lookback: Blocks a mark looks back for an older entry; None for no limit.
+    """
+
+    marks: int = 0
+    field: str = ""
+    places: frozenset[str] = frozenset()
+    least_tokens: int = 0
+    lookback: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What one provider, and where it matters one model, accepts.
+
+    Attributes:
+        name: The API: ``openai-chat``, ``openai-responses``, ``anthropic`` or ``gemini``.
+        request_bytes: Bytes the body may have.
+    """
+
+    name: ProfileName
+    request_bytes: int
+    turns: Turns
+    calls: Calls
+    tools: Tools
+    reasoning: Reasoning
+    media: Media
+    cache: Cache
+
+
+_OPENAI_IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})  # [O2]
+_OPENAI_IMAGE_BYTES = 20 * MB  # [O2] «up to 20 MB per image»; also in the API's answer, CosmosShadow/gptpdf#6
+_OPENAI_IMAGE_COUNT = 500  # [O2]; measured in earendil-works/pi#120
+_OPENAI_BODY = 50 * MB  # [O2] payload of images in one request; no figure is published for the body without images
+_OPENAI_TEXT = 10_485_760  # [O1] maxLength; the API's answer in FlowiseAI/Flowise#5085
+_OPENAI_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")  # [O1] FunctionObject.name
+_OPENAI_TOOLS = 128  # [O1] functions.maxItems; for tools in the API's answer, vishalmysore/Tools4AI#16
+_OPENAI_CACHE = Cache(
+    marks=4,  # [O4] «each request can write up to four breakpoints»; more are no error, they are not written
+    field="prompt_cache_breakpoint",
+    places=frozenset({"text", "image_url", "input_audio", "file", "input_text", "input_image", "input_file"}),  # [O1]
+    least_tokens=1024,  # [O4]
+)
+
+OPENAI_CHAT = Profile(
+    name="openai-chat",
+    request_bytes=_OPENAI_BODY,
+    turns=Turns(
+        # [O1] ChatCompletionRequestMessage. `developer` is the newer word for `system`; `system` is taken everywhere.
+        roles=MappingProxyType({"system": "system", "user": "user", "assistant": "assistant", "tool": "tool"}),
+        system="message",
+        text_characters=_OPENAI_TEXT,
+    ),
+    calls=Calls(
+        # «Expected a string with maximum length 40»: anomalyco/opencode#12653. Some models take 64; 40 fits all.
+        id=re.compile(r".{1,40}", re.DOTALL),
+        unique="turn",  # a tool message answers the calls of the assistant message before it, [O1] ToolMessage
+        results="message",
+        arguments="string",
+        most=128,  # the API's answer in openai/openai-dotnet#317
+    ),
+    tools=Tools(name=_OPENAI_TOOL_NAME, most=_OPENAI_TOOLS, schema="subset"),
+    reasoning=Reasoning(form="none"),
+    media=Media(
+        images=_OPENAI_IMAGES,
+        audio=frozenset({"audio/wav", "audio/mp3"}),  # [O1] input_audio.format; [O5]
+        documents=frozenset({"application/pdf"}),
+        schemes=frozenset({"https", "http"}),  # [O2] «a fully qualified URL»
+        image_bytes=_OPENAI_IMAGE_BYTES,
+        count=_OPENAI_IMAGE_COUNT,
+    ),
+    cache=_OPENAI_CACHE,
+)
+
+OPENAI_RESPONSES = Profile(
+    name="openai-responses",
+    request_bytes=_OPENAI_BODY,
+    turns=Turns(
+        # Calls and results are items of their own and have no role.
+        roles=MappingProxyType({"system": "system", "user": "user", "assistant": "assistant", "tool": ""}),
+        system="field",
+        system_field="instructions",
+        system_inside=True,
+        text_characters=_OPENAI_TEXT,
+    ),
+    calls=Calls(
+        id=re.compile(r".{1,64}", re.DOTALL),  # [O1] call_id: minLength 1, maxLength 64
+        unique="request",  # outputs find their call by id alone
+        results="item",
+        arguments="string",
+        media=_OPENAI_IMAGES,  # [O1] FunctionCallOutput: text, image or file
+    ),
+    tools=Tools(name=_OPENAI_TOOL_NAME, most=_OPENAI_TOOLS, schema="subset"),
+    reasoning=Reasoning(form="items"),
+    media=Media(
+        images=_OPENAI_IMAGES,
+        documents=frozenset({"application/pdf"}),
+        schemes=frozenset({"https", "http"}),
+        image_bytes=_OPENAI_IMAGE_BYTES,
+        count=_OPENAI_IMAGE_COUNT,
+    ),
+    cache=_OPENAI_CACHE,
+)
+
+_ANTHROPIC_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})  # [A1] Base64ImageSource
+
+ANTHROPIC = Profile(
+    name="anthropic",
+    request_bytes=32 * MB,  # [A5] request size limits
+    turns=Turns(
+        roles=MappingProxyType({"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}),
+        system="field",
+        system_field="system",
+        system_inside=False,  # [A6] some models only; the others answer «role 'system' is not supported on this model»
+        first="user",  # «first message must use the "user" role»: langbot-app/LangBot#867
+        # [A7] error codes: «roles must alternate». [A1] says neighbours are combined; alternating is right under both.
+        alternate=True,
+        assistant_last=False,  # [A1], [A5] «prefill not supported» by Claude 4.6 and later
+        text="visible",  # «text content blocks must contain non-whitespace text»: anthropics/claude-code#23440
+        text_characters=32 * MB,  # nothing but the body's limit is published
+    ),
+    calls=Calls(
+        # «String should match pattern '^[a-zA-Z0-9_-]+$'»: maximhq/bifrost#5097. No length is published; 64 is what
+        # Amazon Bedrock takes of the same ids (maximhq/bifrost#6300).
+        id=re.compile(r"[a-zA-Z0-9_-]{1,64}"),
+        unique="request",  # «`tool_use` ids must be unique»: anomalyco/opencode#1279
+        results="turn",  # [A1]; «messages following tool_use blocks must begin with tool_result»: apify/tester-mcp-client#12
+        arguments="object",
+        media=_ANTHROPIC_IMAGES,  # [A1] ToolResultBlock.content
+    ),
+    tools=Tools(
+        name=re.compile(r"[a-zA-Z0-9_-]{1,128}"),  # the API's answer in home-assistant/core#147760
+        schema="draft-2020-12",  # [A1] Tool.input_schema
+        needed=True,  # «Requests which include tool_use or tool_result blocks must define tools»: anthropic-sdk-python#494
+    ),
+    reasoning=Reasoning(form="blocks", manual=False, sampling=False),  # [A7] both refused by Claude 4.7 and later
+    media=Media(
+        images=_ANTHROPIC_IMAGES,
+        documents=frozenset({"application/pdf", "text/plain"}),  # [A1] DocumentBlock.source
+        schemes=frozenset({"https"}),  # [A2]
+        image_bytes=5 * MIB,  # «image exceeds 5 MB maximum: … bytes > 5242880 bytes»: anthropics/claude-code#10612
+        count=100,  # [A2] for models with a window of 200,000 tokens; measured in earendil-works/pi#120
+        side=8000,  # [A2]; the API's answer in anthropics/claude-code#4778
+        crowd=20,  # [A2]
+        crowd_side=2000,  # [A2]; the API's answer in anthropics/claude-code#13480
+    ),
+    cache=Cache(
+        marks=4,  # [A3]; «A maximum of 4 blocks with cache_control may be provided»: griffinmartin/opencode-claude-auth#121
+        field="cache_control",
+        places=frozenset({"system", "tool", "text", "image", "document", "tool_use", "tool_result"}),  # [A3]
+        least_tokens=4096,  # [A3], [A7] the most that any model asks
+        lookback=20,  # [A3]
+    ),
+)
+
+GEMINI = Profile(
+    name="gemini",
+    # [G3] 100 MB of inline data since January 2026 (20 MB before), blog.google «gemini-api-new-file-limits».
+    request_bytes=100 * MB,
+    turns=Turns(
+        roles=MappingProxyType(
+            {"system": "system", "user": "user", "assistant": "model", "tool": "user"}
+        ),  # [G1] Content
+        system="field",
+        system_field="systemInstruction",
+        first="user",  # Google's own JavaScript client: «First content should be with role 'user'»
+        assistant_last=False,  # «multiturn requests end with a user role or a function response»: songquanpeng/one-api#836
+        text="filled",  # «required oneof field 'data' must have one initialized field»: CLIProxyAPI#1292
+        text_characters=100 * MB,
+    ),
+    calls=Calls(
+        id=re.compile(r".{1,128}", re.DOTALL),  # [G1] any string; the figure is ours, for what a client can echo
+        id_required=False,
+        unique="turn",
+        results="turn",  # «function response turn comes immediately after a function call turn»: langchain#27799
+        arguments="object",
+        media=frozenset({"image/png", "image/jpeg", "image/webp"}),  # [G4] multimodal function responses
+    ),
+    tools=Tools(
+        name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"),  # [G1] FunctionDeclaration.name
+        schema="openapi",
+    ),
+    reasoning=Reasoning(form="parts", signed_calls=True),  # [G5] Gemini 3 and later answer 400 without them
+    media=Media(
+        images=frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"}),  # [G2]
+        audio=frozenset({"audio/wav", "audio/mp3", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"}),  # [G6]
+        documents=frozenset({"application/pdf", "text/plain"}),
+        schemes=frozenset({"https", "gs"}),  # [G3]
+        image_bytes=100 * MB,  # nothing but the body's limit is published
+        count=3600,  # [G2]
+    ),
+    cache=Cache(least_tokens=4096),  # implicit; explicit caches are objects of their own, no marks
+)
+
+PROFILES: Mapping[str, Profile] = MappingProxyType(
+    {each.name: each for each in (OPENAI_CHAT, OPENAI_RESPONSES, ANTHROPIC, GEMINI)}
+)
+
+
+# Which models take more than their provider's profile says. `4(?:-[0-5]…)?` reads Claude's minor number, not a date.
+_CLAUDE_TO_45 = re.compile(r"claude-3|claude-[a-z]+-4(?:-[0-5](?!\d))?(?!-\d(?!\d))")
+_CLAUDE_TO_46 = re.compile(r"claude-3|claude-[a-z]+-4(?:-[0-6](?!\d))?(?!-\d(?!\d))")
+_CLAUDE_SYSTEM_INSIDE = re.compile(r"claude-opus-4-8")  # [A6]
+_CLAUDE_LEAST_TOKENS = (  # [A3], [A7]; the first that fits
+    (re.compile(r"claude-sonnet-4-6|claude-3-(5-)?haiku"), 2048),
+    (re.compile(r"claude-3|claude-sonnet-4|claude-opus-4(-[01](?!\d))?(?!-\d(?!\d))"), 1024),
+)
+_GEMINI_TO_2 = re.compile(r"gemini-[12][.-]")
+
+
+def profile(name: str, model: str = "") -> Profile:
+    """Give the profile called ``name``, relaxed for ``model`` where that model is known to take more.
+
+    Raises:
+        UnknownProfile: There is none of that name; the error has close matches.
+    """
+    found = PROFILES.get(name)
+    if found is None:
+        raise UnknownProfile(
+            name, close=get_close_matches(name, PROFILES, cutoff=0.4), hint=f"Profiles: {', '.join(PROFILES)}."
+        )
+    if found is ANTHROPIC:
+        return _for_claude(model)
+    if found is GEMINI and _GEMINI_TO_2.search(model):
+        return replace(found, reasoning=replace(found.reasoning, signed_calls=False))  # [G5] optional before Gemini 3
+    return found
+
+
+def _for_claude(model: str) -> Profile:
+    """Relax Anthropic's profile: prefill ended with 4.6, budgets for thinking and sampling parameters with 4.7 [A7]."""
+    turns, reasoning, cache = ANTHROPIC.turns, ANTHROPIC.reasoning, ANTHROPIC.cache
+    if _CLAUDE_TO_45.search(model):
+        turns = replace(turns, assistant_last=True)
+    if _CLAUDE_TO_46.search(model):
+        reasoning = replace(reasoning, manual=True, sampling=True)
+    if _CLAUDE_SYSTEM_INSIDE.search(model):
+        turns = replace(turns, system_inside=True)
+    for models, least in _CLAUDE_LEAST_TOKENS:
+        if models.search(model):
+            cache = replace(cache, least_tokens=least)
+            break
+    return replace(ANTHROPIC, turns=turns, reasoning=reasoning, cache=cache)
