@@ -1,0 +1,252 @@
+"""Counting tokens: of text, blocks, messages, tool schemas and whole requests, for any model, offline.
+
+Only OpenAI publishes its tokenizer, so for every other family the count is an estimate: the o200k_base count times a factor
+of the family, plus what providers put around messages, calls and results. Each family states an error bound; both were
+measured on recorded sessions (docs/tokens.md). What a provider reports corrects the factor: :func:`calibrate`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol, assert_never
+
+from palaver.errors import InvalidInput
+from palaver.messages import (
+    AudioContent,
+    Content,
+    ImageContent,
+    Media,
+    Message,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolResultContent,
+    UnknownContent,
+    thaw,
+)
+from palaver.tokens import o200k
+from palaver.tokens.catalogue import ModelInfo, model_info
+from palaver.tokens.families import FAMILIES, Family
+from palaver.tokens.measure import pixel_size, seconds
+
+__all__ = [
+    "Counter",
+    "ModelCounter",
+    "calibrate",
+    "count_block",
+    "count_message",
+    "count_request",
+    "count_tools",
+    "counter",
+]
+
+_OPAQUE_CHARACTERS_PER_TOKEN = 16 / 3
+"""Base64 that a model never sees as text (signatures, encrypted reasoning, files): four bytes a token, three of them in
+four characters. Codex estimates encrypted reasoning so."""
+
+_OPAQUE_FROM = 1_024
+"""Strings of unknown blocks count as opaque from this many characters on, if they have no white space."""
+
+_TRUST = 20_000
+"""How many tokens the measured factor of a family weighs against what a provider reports."""
+
+_MEMORY = 400_000
+"""The weight, in tokens, at which calibration stops growing stiffer: a model that changes is followed again."""
+
+_STRAY = 2.0
+"""A report that differs from the estimate by more than this factor corrects by this factor and no more."""
+
+
+class Counter(Protocol):
+    """Anything that counts tokens for one model. Bring your own by having these two."""
+
+    @property
+    def family(self) -> Family:
+        """What comes on top of text: overheads and media."""
+
+    def text(self, text: str, /) -> int:
+        """Count a text. The same text always counts the same, and no text counts 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCounter:
+    """Counts for one model: o200k_base times a factor.
+
+    Attributes:
+        model: The model's name, as asked for.
+        family: The family's factor, overheads and error bound.
+        scale: What :func:`calibrate` learned: reported tokens for one estimated, 1.0 at first.
+        weight: How many estimated tokens it was learned from.
+    """
+
+    model: str
+    family: Family
+    scale: float = 1.0
+    weight: float = 0.0
+
+    @property
+    def factor(self) -> float:
+        """Tokens for one of o200k_base."""
+        return self.family.factor * self.scale
+
+    @property
+    def bound(self) -> float:
+        """The stated error bound, as a fraction of the estimate (see docs/tokens.md for how it was measured)."""
+        return self.family.bound
+
+    def text(self, text: str, /) -> int:
+        """Count a text, rounded up."""
+        return math.ceil(o200k.count(text) * self.factor)
+
+    def range(self, tokens: int) -> tuple[int, int]:
+        """Give the least and the most that an estimate may turn out to be, within the error bound."""
+        return math.floor(tokens * (1 - self.bound)), math.ceil(tokens * (1 + self.bound))
+
+
+def counter(model: str | ModelInfo) -> ModelCounter:
+    """Make the counter of a model; one that nobody knows is counted as its name suggests, else generously."""
+    info = model if isinstance(model, ModelInfo) else model_info(model)
+    return ModelCounter(info.name, FAMILIES[info.family])
+
+
+def calibrate(counter: ModelCounter, predicted: int, actual: int) -> ModelCounter:
+    """Learn from one request: move the factor towards what the provider reported.
+
+    The family's factor weighs as much as 20,000 tokens, so that a few requests of some size outweigh it. Estimates are per
+    request: pass what one request was estimated at and what its usage says (``Usage.input_tokens``), never sums over calls.
+
+    Args:
+        counter: The counter that made the estimate.
+        predicted: Its estimate of the request, in tokens, more than 0.
+        actual: What the provider reported for that request, in tokens, more than 0.
+
+    Returns:
+        A new counter. ``counter`` is a value and stays as it is.
+
+    Raises:
+        InvalidInput: One of the figures is not more than 0.
+    """
+    if predicted <= 0 or actual <= 0:
+        raise InvalidInput(
+            f"A counter learns from two positive figures, not from {predicted} and {actual}.",
+            hint="Skip requests whose usage is not known.",
+        )
+    share = predicted / counter.scale
+    reported = min(max(actual, predicted / _STRAY), predicted * _STRAY)
+    weight = _TRUST + counter.weight
+    scale = (counter.scale * weight + reported) / (weight + share)
+    return replace(counter, scale=scale, weight=min(counter.weight + share, _MEMORY))
+
+
+# --- what is counted ------------------------------------------------------------------------------------------------------
+
+
+def count_block(block: Content, counter: Counter) -> int:
+    """Count one content block, with what its provider puts around it."""
+    match block:
+        case TextContent():
+            return counter.text(block.content)
+        case ThinkingContent():
+            return _thinking(block, counter)
+        case ToolCallContent():
+            return counter.family.per_call + counter.text(block.name) + counter.text(block.arguments)
+        case ToolResultContent():
+            return counter.family.per_result + _result(block, counter)
+        case ImageContent() | AudioContent():
+            return _media(block, counter.family)
+        case UnknownContent():
+            return _unknown(thaw(block.model_extra or {}), counter)
+        case _:
+            assert_never(block)
+
+
+def count_message(message: Message, counter: Counter) -> int:
+    """Count one message as it would be sent: its blocks, and what stands around a message."""
+    blocks = sum(count_block(block, counter) for block in message.contents)
+    if not message.contents:
+        blocks = counter.text(message.text_content())
+    return counter.family.per_message + blocks
+
+
+def count_tools(schemas: Iterable[Mapping[str, object]], counter: Counter) -> int:
+    """Count tool schemas, in whichever provider's form they are; none counts 0."""
+    counts = [counter.family.per_tool + counter.text(_json(schema)) for schema in schemas]
+    return sum(counts) + (counter.family.per_tools if counts else 0)
+
+
+def count_request(
+    messages: Iterable[Message],
+    counter: Counter,
+    *,
+    system: str = "",
+    tools: Iterable[Mapping[str, object]] = (),
+) -> int:
+    """Count a whole request: instructions, tool schemas, messages, and what stands around a request."""
+    said = sum(count_message(message, counter) for message in messages)
+    instructions = counter.family.per_message + counter.text(system) if system else 0
+    return counter.family.per_request + instructions + count_tools(tools, counter) + said
+
+
+def _thinking(block: ThinkingContent, counter: Counter) -> int:
+    """Count thinking by its text; where only an encrypted form is there, by its length."""
+    if block.content:
+        return counter.text(block.content)
+    sealed = block.artefact.get("encrypted_content")
+    return _opaque(len(block.redacted) or len(sealed if isinstance(sealed, str) else block.signature))
+
+
+def _result(block: ToolResultContent, counter: Counter) -> int:
+    """Count what a tool gave back."""
+    if isinstance(block.content, str):
+        return counter.text(block.content)
+    return sum(count_block(part, counter) for part in block.content)
+
+
+def _media(block: ImageContent | AudioContent, family: Family) -> int:
+    """Count the images or sounds of a block."""
+    if isinstance(block, ImageContent):
+        return sum(_image(image, family) for image in block.images)
+    return sum(_sound(sound, family) for sound in block.audio)
+
+
+def _image(image: Media, family: Family) -> int:
+    """Count an image by its pixels, or as large as can be where its bytes are not at hand."""
+    size = pixel_size(image.data) if image.data else None
+    return family.image.tokens(*size) if size else family.image.unknown
+
+
+def _sound(sound: Media, family: Family) -> int:
+    """Count a recording by its length; one at an address counts a minute."""
+    length = seconds(sound.data, sound.size) if sound.size else 60.0
+    return math.ceil(length * family.audio_per_second)
+
+
+def _unknown(value: object, counter: Counter) -> int:
+    """Count a block nobody knows as its JSON, long strings without white space by their length."""
+    sealed: list[str] = []
+    return counter.text(_json(_without_sealed(value, sealed.append))) + sum(_opaque(len(text)) for text in sealed)
+
+
+def _without_sealed(value: object, seal: Callable[[str], None]) -> object:
+    """Copy a JSON value without its sealed strings, which are given to ``seal``."""
+    if isinstance(value, Mapping):
+        return {key: _without_sealed(item, seal) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_sealed(item, seal) for item in value]
+    if isinstance(value, str) and len(value) >= _OPAQUE_FROM and not any(map(str.isspace, value)):
+        seal(value)
+        return ""
+    return value
+
+
+def _opaque(characters: int) -> int:
+    """Count base64 that the model reads as bytes."""
+    return math.ceil(characters / _OPAQUE_CHARACTERS_PER_TOKEN)
+
+
+def _json(value: object) -> str:
+    """Write JSON as it goes over the wire."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)

@@ -1,0 +1,85 @@
+"""How much a model reads and writes at most, where the price data do not say.
+
+genai-prices has one window a model and nothing about answers. This table adds the longest answer, and windows it lacks or
+that have grown since. The first row whose pattern fits the beginning of a model's bare name counts.
+
+Sources: the model pages of each provider (OpenAI "Models", Anthropic "Models overview", Google "Gemini models", DeepSeek
+"Models & pricing", the model pages of Z.ai, Mistral, Cohere, Meta and Qwen), read in November 2026.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+__all__ = ["NO_LIMITS", "Limits", "limits_of"]
+
+
+class Limits(NamedTuple):
+    """What one row says; None where it says nothing.
+
+    Attributes:
+        max_output: Tokens of the longest answer, reasoning included.
+        window: Tokens of the window, in place of what the price data say.
+        apart: Whether an answer of any length takes room from the window in full: the longest input is then the window
+            less ``max_output``, however short the answer asked for.
+    """
+
+    max_output: int | None = None
+    window: int | None = None
+    apart: bool = False
+
+
+NO_LIMITS = Limits()
+"""For models of which nothing is known."""
+
+_TABLE = tuple(
+    (re.compile(pattern), limits)
+    for pattern, limits in (
+        # OpenAI. From GPT-5 on, the pages state a window and an input that is smaller by the longest answer.
+        (r"gpt-5(\.\d+)?-chat", Limits(16_384, 128_000)),
+        (r"gpt-5-pro", Limits(272_000)),
+        (r"gpt-5\.3-codex-spark", Limits(None, 128_000)),
+        (r"gpt-5\.5", Limits(128_000, 1_050_000, apart=True)),
+        (r"gpt-([5-9]|\d\d)", Limits(128_000, apart=True)),
+        (r"gpt-4\.1", Limits(32_768, 1_047_576)),
+        (r"gpt-4o-2024-05-13|gpt-4($|-)|gpt-3\.5", Limits(4_096)),
+        (r"(chat)?gpt-4o", Limits(16_384)),
+        (r"gpt-oss", Limits(131_072)),
+        (r"o1-preview", Limits(32_768)),
+        (r"o1-mini", Limits(65_536)),
+        (r"o[134]($|-)", Limits(100_000)),
+        # Anthropic. Names come as claude-opus-4-6, claude-opus-4.6 and claude-4.6-opus.
+        (r"claude-(instant|v?[12]\b|3-(opus|sonnet|haiku))", Limits(4_096)),
+        (r"claude-3[.-]5", Limits(8_192)),
+        (r"claude-(3[.-]7|sonnet-3[.-]7)", Limits(64_000)),
+        (r"claude-(opus-4($|[.-][01]|-20)|4([.-][01])?-opus)", Limits(32_000)),
+        (r"claude-(\w+-4[.-][6-9]|4[.-][6-9]-\w+)", Limits(128_000)),
+        (r"claude-(\w+-4|4)", Limits(64_000)),
+        (r"claude-", Limits(128_000)),
+        # Google.
+        (r"gemini-(pro$|1|2\.0|flash-1|pro-1)", Limits(8_192)),
+        (r"gemini-(2\.5-pro|3(\.\d+)?-pro)$|gemini-3(\.\d+)?-pro-preview", Limits(65_536, 1_048_576)),
+        (r"gemini-", Limits(65_536)),
+        # Others.
+        (r"deepseek-(chat|v3)", Limits(8_192, 131_072)),
+        (r"deepseek-(reasoner|r1)", Limits(65_536, 131_072)),
+        (r"deepseek-(v4|flash)", Limits(393_216, 1_000_000)),
+        (r"glm-4\.5", Limits(98_304)),
+        (r"glm-", Limits(131_072)),
+        (r"(mistral-(large|medium|small)|command-r|llama-?3[.-][123])", Limits(None, 128_000)),
+        (r"qwen3-coder", Limits(None, 262_144)),
+    )
+)
+
+
+def limits_of(name: str) -> Limits:
+    """Give what the table says of a model.
+
+    Args:
+        name: The model's bare name, lower case, without host or maker.
+    """
+    for pattern, limits in _TABLE:
+        if pattern.match(name):
+            return limits
+    return NO_LIMITS

@@ -1,0 +1,150 @@
+"""The one tokenizer palaver runs: ``o200k_base``, from ranks that come with the package.
+
+tiktoken fetches its ranks from the network on first use and looks for a cache folder in the environment. Neither is
+needed here: the encoding is built from a packed file in this package (``tools/pack_ranks.py`` says how it was made,
+``NOTICE`` under which licence). Nothing is loaded before the first count.
+
+Three things keep counting cheap and safe:
+
+* Texts are cut into pieces of about 8,000 characters before they are encoded. tiktoken's splitting pattern overflows
+  its stack on some hundred thousand characters of white space, and merging gets slower with the square of a piece that
+  has no white space; neither can happen in a short piece. Where a text has a space or a line break after a letter or a
+  digit, which its splitting pattern never joins, the pieces count exactly as the whole would. Where it has none for
+  some thousand characters (base64, one long word), the cut may cost a token or two per 8,000 characters.
+* Counts are remembered by the digest of the text, in a memory of bounded size.
+* Special tokens such as ``<|endoftext|>`` have no meaning in stored text: they count as the characters they are.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import lzma
+import re
+from collections.abc import Iterator
+from importlib import resources
+from typing import Protocol
+
+__all__ = ["PIECE", "count", "pieces", "ranks"]
+
+PIECE = 8_192
+"""Characters after which a text is cut, at the next safe place."""
+
+_SEARCH = 2_048
+"""How many characters behind :data:`PIECE` a safe place is looked for before the text is cut where it stands."""
+
+_TOKENS = 199_998
+"""Tokens of o200k_base without the two special ones (tiktoken_ext/openai_public.py)."""
+
+_SAFE_CUT = re.compile(r"[^\W_](?=[ \n])")
+"""A letter or digit before a space or line break. No alternative of the splitting pattern crosses that place."""
+
+_REMEMBERED = 32_768
+"""How many counts one generation of the memory holds: two generations are some 10 MB when full."""
+
+_DIGEST_BYTES = 16
+
+# How o200k_base splits a text before it merges (tiktoken_ext/openai_public.py): words by the case of their letters with
+# one leading sign and an English contraction, numbers by three digits, signs, line breaks, spaces.
+_UPPER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}"
+_LOWER = r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
+_LEAD = r"[^\r\n\p{L}\p{N}]?"
+_CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+_PATTERN = "|".join(
+    (
+        f"{_LEAD}[{_UPPER}]*[{_LOWER}]+{_CONTRACTION}",
+        f"{_LEAD}[{_UPPER}]+[{_LOWER}]*{_CONTRACTION}",
+        r"\p{N}{1,3}",
+        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    )
+)
+
+
+class _Encoding(Protocol):
+    """What is used of ``tiktoken.Encoding``."""
+
+    def encode_ordinary(self, text: str) -> list[int]:
+        """Give the tokens of a text, special tokens having no meaning."""
+
+
+class _Memory:
+    """Counts by digest, in two generations: when the young one is full it becomes the old one, which is forgotten.
+
+    No lock: every step is one dictionary operation, and a count lost to another thread is only counted again.
+    """
+
+    def __init__(self, size: int) -> None:
+        """Hold up to ``size`` counts in each generation."""
+        self._size = size
+        self._young: dict[bytes, int] = {}
+        self._old: dict[bytes, int] = {}
+
+    def get(self, digest: bytes) -> int | None:
+        """Give the count remembered for a digest, if any."""
+        found = self._young.get(digest)
+        return self._old.get(digest) if found is None else found
+
+    def put(self, digest: bytes, tokens: int) -> None:
+        """Remember a count."""
+        if len(self._young) >= self._size:
+            self._old, self._young = self._young, {}
+        self._young[digest] = tokens
+
+
+_memory = _Memory(_REMEMBERED)
+
+
+def ranks() -> dict[bytes, int]:
+    """Unpack the ranks: every token's bytes and its number.
+
+    Returns:
+        A fresh dictionary of 199,998 tokens. Unpacking takes about a tenth of a second.
+    """
+    packed = resources.files(__package__).joinpath("o200k_base.xz").read_bytes()
+    body = lzma.decompress(packed)
+    found: dict[bytes, int] = {}
+    start = _TOKENS
+    for rank, length in enumerate(body[:_TOKENS]):
+        found[body[start : start + length]] = rank
+        start += length
+    return found
+
+
+@functools.cache
+def _encoding() -> _Encoding:
+    """Build the encoding on first use."""
+    import tiktoken  # noqa: PLC0415 - not before the first count, and not at all for who never counts
+
+    return tiktoken.Encoding("o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks(), special_tokens={})
+
+
+def pieces(text: str) -> Iterator[str]:
+    """Cut a text into pieces that together are the text, each at most 10,240 characters long."""
+    start, end = 0, len(text)
+    while end - start > PIECE:
+        aim = start + PIECE
+        safe = _SAFE_CUT.search(text, aim, aim + _SEARCH)
+        cut = safe.end() if safe else aim
+        yield text[start:cut]
+        start = cut
+    if start < end:
+        yield text[start:]
+
+
+def count(text: str) -> int:
+    """Count the o200k_base tokens of a text.
+
+    Lone surrogates count as the replacement character. The same text always gives the same count.
+    """
+    raw = text.encode("utf-8", "surrogatepass")
+    digest = hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).digest()
+    known = _memory.get(digest)
+    if known is not None:
+        return known
+    encoding = _encoding()
+    tokens = sum(len(encoding.encode_ordinary(piece)) for piece in pieces(text))
+    _memory.put(digest, tokens)
+    return tokens
