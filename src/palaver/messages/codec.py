@@ -7,22 +7,24 @@ form, and no NaN. Fields that have their default are left out. The same message 
 from __future__ import annotations
 
 import hashlib
-import json
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from enum import Enum
+from functools import cache, lru_cache
+from math import isfinite
+from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from palaver.errors import InvalidMessage, StoreDamaged
 from palaver.ids import BlobId
-from palaver.messages.blocks import AudioContent, ImageContent, ToolResultContent
+from palaver.messages.blocks import AudioContent, ImageContent, ToolCallContent, ToolResultContent
+from palaver.messages.frozen import EMPTY
 from palaver.messages.media import Media
 from palaver.messages.message import Message, default_modality, default_name
 from palaver.messages.normalize import Change
 from palaver.messages.roles import SPEAKER_OF_ROLE
 from palaver.messages.value import Value, invalid_message
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
 
 __all__ = ["canonical_json", "decode", "digest", "encode", "hydrate", "media_of"]
 
@@ -39,7 +41,7 @@ def canonical_json(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
         InvalidMessage: Something in it has no place in JSON.
     """
     try:
-        return _ENCODER.encode(value).encode()
+        return _write(value)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidMessage(f"This cannot be written as JSON: {error}.") from error
 
@@ -108,69 +110,112 @@ def _loaded(media: Media, load: Callable[[str], bytes]) -> Media:
     return media.model_copy(update={"data": data})
 
 
-def _stored(value: Any) -> Any:  # noqa: ANN401 - called by the JSON writer for whatever it does not know
-    """Give the stored form of a message, block, medium or change."""
-    if isinstance(value, Value):
-        return _stored_fields(value)
-    if isinstance(value, Change):
-        return _stored_change(value)
-    raise TypeError(f"a {type(value).__name__} has no place in it")
-
-
-def _stored_fields(value: Value) -> dict[str, Any]:
-    """Give the fields that differ from their default, those that are derived, and those of later versions."""
+def _write(value: Any) -> bytes:  # noqa: ANN401 - any JSON value
     kind = type(value)
-    defaults = _DEFAULTS.get(kind) or _learn_defaults(kind)
-    fields = {
-        name: field for name, field in value.__dict__.items() if name not in defaults or field != defaults[name]
-    }
-    if isinstance(value, Message):
-        _drop_derived(value, fields)
-    elif isinstance(value, Media):
-        fields.pop("data", None)
-    elif "raw_args" in fields and "args" in fields and "error" not in fields:
-        del fields["args"]
+    return (_WRITERS.get(kind) or _writer(kind))(value)
+
+
+def _writer(kind: type) -> Callable[[Any], bytes]:
+    """Find how values of a type are written, by what the type derives from, and remember it."""
+    for base, writer in (
+        (Message, _write_message),
+        (ToolCallContent, _write_call),
+        (Value, _write_value),
+        (dict, _write_mapping),
+        (list, _write_sequence),
+        (tuple, _write_sequence),
+        (Enum, _write_enum),
+        (str, _write_subclass(str)),
+        (int, _write_subclass(int)),
+        (float, _write_subclass(float)),
+    ):
+        if issubclass(kind, base):
+            return _WRITERS.setdefault(kind, writer)
+    raise TypeError(f"a {kind.__name__} has no place in it")
+
+
+def _write_subclass(base: type) -> Callable[[Any], bytes]:
+    return lambda value: _write(base(value))
+
+
+def _write_enum(value: Enum) -> bytes:
+    return _write(value.value)
+
+
+def _write_float(value: float) -> bytes:
+    if not isfinite(value):
+        raise ValueError(f"{value} is not finite")
+    return repr(value).encode()
+
+
+def _write_sequence(value: Iterable[Any]) -> bytes:
+    return b"[" + b",".join([_write(item) for item in value]) + b"]"
+
+
+def _write_mapping(value: Mapping[str, Any]) -> bytes:
+    return b"{" + b",".join([_key(name) + _write(value[name]) for name in sorted(value)]) + b"}"
+
+
+@lru_cache(maxsize=4096)  # field names, and those of tools' arguments, come again and again
+def _key(name: str) -> bytes:
+    if not isinstance(name, str):
+        raise TypeError(f"a key is a string, not a {type(name).__name__}")
+    return to_json(str(name)) + b":"
+
+
+def _write_change(change: Change) -> bytes:
+    fields = {"kind": change.kind, "original": change.original, "place": change.place, "runs": change.runs}
+    return _write_mapping({name: field for name, field in fields.items() if field})
+
+
+def _write_value(value: Value, omit: Mapping[str, Any] = EMPTY) -> bytes:
+    """Write the fields that differ from their default and from ``omit``, and those of later versions, sorted by name."""
+    fields = value.__dict__
+    stored = [
+        (name, key, fields[name])
+        for name, key, default in _plan(type(value))
+        if fields[name] is not default and fields[name] != default
+    ]
+    if omit:
+        stored = [item for item in stored if item[0] not in omit or item[2] != omit[item[0]]]
     if value.__pydantic_extra__:
-        fields |= value.__pydantic_extra__
-    return fields
+        stored = sorted([*stored, *((name, _key(name), field) for name, field in value.__pydantic_extra__.items())])
+    return b"{" + b",".join([key + _write(field) for _, key, field in stored]) + b"}"
 
 
-_DEFAULTS: dict[type[Value], dict[str, Any]] = {}
-
-
-def _learn_defaults(kind: type[Value]) -> dict[str, Any]:
-    """Collect the defaults of a class once; what tells classes apart, and what is made fresh, is always stored."""
-    found = {
-        name: field.default
-        for name, field in kind.model_fields.items()
-        if name not in {"type", "role"} and field.default_factory is None and not field.is_required()
-    }
-    return _DEFAULTS.setdefault(kind, found)
-
-
-def _drop_derived(message: Message, fields: dict[str, Any]) -> None:
+def _write_message(message: Message) -> bytes:
     """Leave out what decoding derives again."""
-    if message.name == default_name(message.role, message.contents):
-        fields.pop("name", None)
-    if message.speaker is SPEAKER_OF_ROLE[message.role]:
-        fields.pop("speaker", None)
-    if message.modality is default_modality(message.contents):
-        fields.pop("modality", None)
-    else:
-        fields["modality"] = message.modality
-    if message.speaker is not SPEAKER_OF_ROLE[message.role]:
-        fields["speaker"] = message.speaker
+    role, contents = message.role, message.contents
+    derived = {
+        "name": default_name(role, contents),
+        "modality": default_modality(contents),
+        "speaker": SPEAKER_OF_ROLE[role],
+    }
+    return _write_value(message, derived)
 
 
-def _stored_change(change: Change) -> dict[str, Any]:
-    stored: dict[str, Any] = {"place": change.place, "kind": change.kind}
-    if change.runs:
-        stored["runs"] = change.runs
-    if change.original:
-        stored["original"] = change.original
-    return stored
+def _write_call(call: ToolCallContent) -> bytes:
+    """Leave out arguments that decoding reads again from their text."""
+    return _write_value(call, {"args": call.args} if call.raw_args is not None and call.error is None else EMPTY)
 
 
-_ENCODER = json.JSONEncoder(
-    ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"), check_circular=False, default=_stored
-)
+@cache
+def _plan(kind: type[Value]) -> tuple[tuple[str, bytes, Any], ...]:
+    """Lay down once in which order the fields of a class are written, and which values are left out."""
+    plan = []
+    for name, field in sorted(kind.model_fields.items()):
+        always = name in _ALWAYS or field.is_required() or field.default_factory is not None
+        if not (kind is Media and name == "data"):
+            plan.append((name, _key(name), object() if always else field.default))
+    return tuple(plan)
+
+
+_ALWAYS = frozenset({"type", "role", "name", "modality", "speaker", "contents"})
+_WRITERS: dict[type, Callable[[Any], bytes]] = {
+    str: to_json,
+    type(None): lambda _: b"null",
+    bool: lambda value: b"true" if value else b"false",
+    int: lambda value: b"%d" % value,
+    float: _write_float,
+    Change: _write_change,
+}

@@ -52,7 +52,8 @@ __all__ = [
 ]
 
 _NAME_LIMIT = 64  # the longest name OpenAI's chat completions accept
-_CONVENIENT = ("content", "tool_calls", "function_calls", "tool_call_id", "static")
+_CONVENIENT = frozenset({"content", "tool_calls", "function_calls", "tool_call_id", "static"})
+_ROLE_OF_WORD = {role.value: role for role in Role}
 
 
 class TokenLogprob(Value):
@@ -140,8 +141,9 @@ class Message(Value, metaclass=MessageMeta):
     @classmethod
     def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Turn the convenient forms into blocks and derive what was not given."""
-        role = values["role"] = Role(values.get("role") or cls.__pydantic_fields__["role"].default)
-        if any(key in values for key in _CONVENIENT):
+        word = values.get("role") or cls.__pydantic_fields__["role"].default
+        role = values["role"] = _ROLE_OF_WORD.get(word) or Role(word)
+        if not _CONVENIENT.isdisjoint(values):
             _take_convenient(role, values)
         contents = values.setdefault("contents", ())
         if values.get("id") is None:
@@ -390,7 +392,7 @@ class CompactionSummaryMessage(_SummaryMessage):
 LLMMessage: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
 AgentMessage: TypeAlias = LLMMessage | CustomMessage | BranchSummaryMessage | CompactionSummaryMessage
 
-_MEMBER_OF_ROLE: dict[Role, type[Message]] = {
+_MEMBER_OF_ROLE: dict[str, type[Message]] = {
     Role.SYSTEM: SystemMessage,
     Role.USER: UserMessage,
     Role.ASSISTANT: AssistantMessage,
@@ -401,25 +403,31 @@ _MEMBER_OF_ROLE: dict[Role, type[Message]] = {
     Role.COMPACTION_SUMMARY: CompactionSummaryMessage,
 }
 _MEMBERS = tuple(dict.fromkeys(_MEMBER_OF_ROLE.values()))
-_SPOKEN = frozenset({Role.SYSTEM, Role.USER, Role.ASSISTANT, Role.TOOL_CALL, Role.TOOL})
+_SPEAKING = frozenset({SystemMessage, UserMessage, AssistantMessage, ToolMessage})
 _WIRE_ROLES = {Role.TOOL_CALL: Role.ASSISTANT}
 
 
 def default_name(role: Role, contents: Iterable[Any]) -> str:
     """Name the sender by role; a tool by the name in its result."""
-    if role is Role.TOOL:
-        names = (_field(block, "name") for block in contents if _field(block, "type") == "tool_result")
-        return next(filter(None, names), "tool")
-    return "assistant" if role is Role.TOOL_CALL else role.value
+    if role is not Role.TOOL:
+        return _NAME_OF_ROLE[role]
+    names = (_field(block, "name") for block in contents if _field(block, "type") == "tool_result")
+    return next(filter(None, names), "tool")
 
 
 def default_modality(contents: Iterable[Any]) -> Modalities:
     """Derive the modality from the blocks: the richest one wins, text is the least."""
-    kinds = {_field(block, "type") for block in contents}
-    return next((modality for kind, modality in _MODALITY_OF_TYPE if kind in kinds), Modalities.TEXT)
+    found = Modalities.TEXT
+    for block in contents:
+        modality = _MODALITY_OF_TYPE.get(_field(block, "type"), Modalities.TEXT)
+        if _RICHNESS[modality] > _RICHNESS[found]:
+            found = modality
+    return found
 
 
-_MODALITY_OF_TYPE = (("image", Modalities.IMAGE), ("audio", Modalities.AUDIO), ("tool_call", Modalities.FUNCTION_CALL))
+_NAME_OF_ROLE = {role: role.value for role in Role} | {Role.TOOL_CALL: Role.ASSISTANT.value}
+_MODALITY_OF_TYPE = {"image": Modalities.IMAGE, "audio": Modalities.AUDIO, "tool_call": Modalities.FUNCTION_CALL}
+_RICHNESS = {Modalities.TEXT: 0, Modalities.FUNCTION_CALL: 1, Modalities.AUDIO: 2, Modalities.IMAGE: 3}
 
 
 def _field(block: Any, name: str) -> Any:  # noqa: ANN401 - a block, or its fields before they are validated
@@ -434,16 +442,18 @@ _DERIVED: dict[str, Any] = {
 
 def _member(values: Mapping[str, Any]) -> type[Message]:
     """Choose the class for the fields of a message that says something."""
-    try:
-        role = Role(values.get("role") or Role.USER)
-    except ValueError:
-        raise InvalidMessage(
-            f"There is no role {values.get('role')!r}.", hint=f"Roles are: {', '.join(Role)}."
-        ) from None
-    said = any(values.get(key) is not None for key in ("content", "contents", "function_calls"))
-    if not (said or values.get("tool_calls")) and role in _SPOKEN:
-        raise InvalidMessage("A message needs content or tool calls.", hint="Pass contents=() for an empty one.")
-    return _MEMBER_OF_ROLE[role]
+    word = values.get("role") or Role.USER
+    member = _MEMBER_OF_ROLE.get(word)
+    if member is None:
+        try:
+            member = _MEMBER_OF_ROLE[Role(word)]
+        except ValueError:
+            raise InvalidMessage(f"There is no role {word!r}.", hint=f"Roles are: {', '.join(Role)}.") from None
+    if values.get("contents") is None and values.get("content") is None and member in _SPEAKING:
+        calls = values.get("tool_calls") or values.get("function_calls")
+        if not calls:
+            raise InvalidMessage("A message needs content or tool calls.", hint="Pass contents=() for an empty one.")
+    return member
 
 
 def _said_something(data: Any) -> Any:  # noqa: ANN401 - whatever is validated
@@ -462,16 +472,15 @@ def _member_name(data: Any) -> str | None:  # noqa: ANN401 - a message or its fi
 
 def _take_convenient(role: Role, values: dict[str, Any]) -> None:
     """Turn content, calls and the call answered into blocks."""
-    content, calls, functions, call_id, _ = (values.pop(key, None) for key in _CONVENIENT)
-    if values.get("contents") is not None and content is None and calls is None and functions is None:
-        contents = tuple(values["contents"])
-    else:
-        contents = (*(values.get("contents") or ()), *blocks_of(content))
+    content, call_id = values.pop("content", None), values.pop("tool_call_id", None)
+    calls = (*(values.pop("tool_calls", None) or ()), *(values.pop("function_calls", None) or ()))
+    values.pop("static", None)
+    contents: tuple[Any, ...] = (*(values.get("contents") or ()), *blocks_of(content))
     if role is Role.TOOL:
         contents = _as_result(contents, content, call_id, values)
     elif call_id is not None:
         values["metadata"] = {**(values.get("metadata") or {}), "tool_call_id": call_id}
-    values["contents"] = (*contents, *map(call_of, calls or ()), *map(call_of, functions or ()))
+    values["contents"] = (*contents, *map(call_of, calls)) if calls else contents
 
 
 def _as_result(contents: tuple[Any, ...], content: object, call_id: object, values: dict[str, Any]) -> tuple[Any, ...]:

@@ -58,15 +58,12 @@ class Change:
 
 def is_clean(text: str) -> bool:
     """Tell whether a string has neither a lone surrogate nor a NUL."""
-    if "\0" in text:
-        return False
     if text.isascii():
-        return True
+        return "\0" not in text
     try:
-        text.encode()
+        return b"\0" not in text.encode()
     except UnicodeEncodeError:
         return False
-    return True
 
 
 def clean_text(text: str, place: str, changes: list[Change]) -> str:

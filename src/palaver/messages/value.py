@@ -94,9 +94,9 @@ class Value(BaseModel, metaclass=ValueMeta):
     @classmethod
     def _enter(cls, data: Any) -> Any:  # noqa: ANN401 - whatever is validated
         """Prepare, freeze and normalise what comes in as fields; a value passes as it is."""
-        if isinstance(data, BaseModel) or not isinstance(data, Mapping):
-            return data
-        return cls.normalised(cls.prepare(dict(data)))
+        if type(data) is dict or isinstance(data, Mapping):
+            return cls.normalised(cls.prepare(dict(data)))
+        return data
 
     @classmethod
     def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
