@@ -4,11 +4,33 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from logs import Log, model, result, sketch, system, user
 
-from palaver.log import Derived, Instructions, Pin, Place, Quarantine, Section, Toolset, ToolSpec
-from palaver.log import BranchSummary, Compaction, Custom, Run
-from palaver.messages import AssistantMessage, Message, Role, Speaker, StopReason, TextContent, ToolResultContent, UserMessage
+from palaver.log import (
+    BranchSummary,
+    Compaction,
+    Custom,
+    Derived,
+    Instructions,
+    Pin,
+    Place,
+    Quarantine,
+    Run,
+    Section,
+    Toolset,
+    ToolSpec,
+)
+from palaver.messages import (
+    AssistantMessage,
+    Message,
+    Role,
+    Speaker,
+    StopReason,
+    TextContent,
+    ToolResultContent,
+    UserMessage,
+)
+from palaver.testing.log_strategies import assert_closed, flat, sayings
+from palaver.testing.logs import Log, model, result, sketch, system, user
 from palaver.view import Reason, View, fold
 
 
@@ -34,7 +56,11 @@ def test_fragments_of_a_response_are_one_turn_with_all_their_results() -> None:
     log.put(user("hi"), model("I look", response="r1"), model("", "a", response="r1"), result("a"))
     log.put(model("", "b", response="r1"), result("b"), model("done", response="r2"))
 
-    assert sketch(seen(log)) == ["user[hi]", "assistant[I look, call a, call b] tool[result a, result b]", "assistant[done]"]
+    assert sketch(seen(log)) == [
+        "user[hi]",
+        "assistant[I look, call a, call b] tool[result a, result b]",
+        "assistant[done]",
+    ]
 
 
 def test_results_stand_in_the_order_of_the_calls() -> None:
@@ -102,7 +128,11 @@ def test_d16_the_same_id_in_every_turn_is_paired_with_its_own_result() -> None:
 
     view = seen(log)
 
-    assert [x.turns[1].blocks[0].content.text() for x in view.exchanges if x.role is Role.ASSISTANT] == ["r0", "r1", "r2"]
+    assert [x.turns[1].blocks[0].content.text() for x in view.exchanges if x.role is Role.ASSISTANT] == [
+        "r0",
+        "r1",
+        "r2",
+    ]
     assert view.omissions == ()
 
 
@@ -126,7 +156,12 @@ def test_a_user_message_with_results_and_words_is_both() -> None:
 def test_d15_what_is_empty_is_left_out_with_a_reason() -> None:
     """D15: empty messages and failed responses never reach a provider, and each is an omission."""
     log = Log()
-    log.put(user("hi"), AssistantMessage(contents=(), stop_reason=StopReason.ERROR, error="overloaded"), user("  "), model(""))
+    log.put(
+        user("hi"),
+        AssistantMessage(contents=(), stop_reason=StopReason.ERROR, error="overloaded"),
+        user("  "),
+        model(""),
+    )
 
     view = seen(log)
 
@@ -213,41 +248,7 @@ def test_a_recorded_compaction_shows_what_that_agent_saw_and_whole_shows_all() -
     assert seen(log, 3) == before
 
 
-# --- laws on arbitrary logs ----------------------------------------------------------------------------------------------------
-
-_IDS = st.sampled_from(["a", "b", "c"])
-_WORDS = st.sampled_from(["", " ", "yes", "no", "more"])
-
-
-@st.composite
-def sayings(draw: st.DrawFn) -> list[Message]:
-    """Any sequence of messages, sensible or not."""
-    return draw(
-        st.lists(
-            st.one_of(
-                st.builds(user, _WORDS),
-                st.builds(system, _WORDS),
-                st.builds(result, _IDS, _WORDS),
-                st.builds(
-                    lambda text, calls, response: model(text, *calls, response=response),
-                    _WORDS,
-                    st.lists(_IDS, max_size=3),
-                    st.sampled_from([None, "r1", "r2"]),
-                ),
-            ),
-            max_size=14,
-        )
-    )
-
-
-def assert_closed(view: View) -> None:
-    """Assert that every call has exactly one result directly after it, and that no result stands anywhere else."""
-    for exchange in view.exchanges:
-        calls = [b.content.id for b in exchange.turns[0].blocks if b.content.type == "tool_call"]
-        results = [b.content.id for turn in exchange.turns[1:] for b in turn.blocks]
-        assert calls == results
-        assert all(b.content.type != "tool_result" for b in exchange.turns[0].blocks)
-        assert len(exchange.turns) == (2 if calls else 1)
+# --- laws on arbitrary logs ---
 
 
 @given(sayings())
@@ -270,11 +271,6 @@ def test_law_9_every_entry_is_shown_or_is_an_omission(said: list[Message]) -> No
     shown |= {run.start for run in view.state}
     gone = {handle.seq for omission in view.omissions for handle in omission.handles()}
     assert shown | gone == set(range(len(said)))
-
-
-def flat(view: View) -> list[object]:
-    """Give what is sent, in order: role and content of each block."""
-    return [(turn.role, block.content) for x in view.exchanges for turn in x.turns for block in turn.blocks]
 
 
 @given(sayings())

@@ -5,35 +5,18 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from logs import Log, model, result, sketch, user
-from test_fold import assert_closed, flat, sayings, seen
 
 from palaver.errors import InvalidInput
 from palaver.log import Pin, Place
 from palaver.messages import Message, TextContent, ToolResultContent, UserMessage
-from palaver.view import Drop, Insert, Plan, Reason, Remove, Rewrite, View, apply, checkpoint, held
+from palaver.testing.log_strategies import assert_closed, flat, plans, sayings
+from palaver.testing.logs import Log, model, result, sketch, user
+from palaver.view import Drop, Plan, Reason, Remove, Rewrite, View, apply, checkpoint, fold, held
 
 
-@st.composite
-def plans(draw: st.DrawFn, view: View) -> Plan:
-    """Any legal plan for a view."""
-    free = sorted(set(range(len(view.exchanges))) - view.protected())
-    drops = draw(st.sets(st.sampled_from(free))) if free else set()
-    targets = [
-        block.origin
-        for index, x in enumerate(view.exchanges)
-        if index not in drops
-        for block in x.blocks()
-        if block.origin is not None and block.reason is None and block.content.type in {"text", "tool_result"}
-    ]
-    rewritten = draw(st.sets(st.sampled_from(targets))) if targets else set()
-    inserts = draw(st.lists(st.integers(0, len(view.exchanges)), max_size=2))
-    return Plan(
-        policy="any",
-        drops=tuple(Drop(index=index) for index in sorted(drops)),
-        rewrites=tuple(Rewrite(target=t, text=f"see {t}", reason=Reason.OFFLOADED) for t in sorted(rewritten)),
-        inserts=tuple(Insert(before=place, text=f"record {n}") for n, place in enumerate(inserts)),
-    )
+def seen(log: Log) -> View:
+    """Fold a log."""
+    return fold(log.store, log.dialog)
 
 
 def write_down(log: Log, view: View) -> None:

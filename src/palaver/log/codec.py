@@ -53,13 +53,13 @@ def _message_draft(entry: MessageEntry, continues: str) -> tuple[Draft, Mapping[
 def _body(entry: Entry) -> tuple[bytes, Mapping[BlobId, bytes]]:
     """Give canonical bytes: keys sorted, so that a message's own canonical bytes can be set in as they are."""
     if not isinstance(entry, MessageEntry | Inbox | LateResult):
-        return canonical_json(entry.model_dump(mode="json", exclude_none=True)), {}
+        return canonical_json(entry.model_dump(mode="json")), {}
     said, blobs = encode(entry.message)
     if (
         isinstance(entry, MessageEntry) and entry.source is None and not entry.model_extra
     ):  # nearly every append; the same bytes as below
         return b'{"at":%s,"kind":"message","message":%s}' % (canonical_json(entry.at), said), blobs
-    rest = entry.model_dump(mode="json", exclude={"message"}, exclude_none=True)
+    rest = entry.model_dump(mode="json", exclude={"message"})
     parts = [
         canonical_json(key) + b":" + (said if key == "message" else canonical_json(rest[key]))
         for key in sorted({*rest, "message"})

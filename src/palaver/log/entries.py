@@ -9,19 +9,55 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    Field,
+    SerializerFunctionWrapHandler,
+    Tag,
+    model_serializer,
+    model_validator,
+)
 
 from palaver.ids import DialogId, now
-from palaver.messages import Message
+from palaver.messages import Message, freeze
 
-JsonValue: TypeAlias = Any
-"""A value that JSON can hold; entries keep what other programs recorded without judging its shape."""
+
+def _storable(value: object) -> object:
+    """Give the read-only form of a JSON value, in which every string can be written as UTF-8."""
+    return freeze(value, "", [])
+
+
+JsonValue: TypeAlias = Annotated[Any, AfterValidator(_storable)]
+"""A value that JSON can hold, read-only; entries keep what other programs recorded without judging its shape."""
 
 
 class Value(BaseModel):
     """A frozen value that keeps fields it does not know, so that a newer version's record survives an older reader."""
 
-    model_config = ConfigDict(frozen=True, extra="allow", ser_json_bytes="base64", arbitrary_types_allowed=False)
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _normalise(cls, data: object) -> object:
+        """Clean strings where they enter, so that whatever was recorded can be stored and sent (U+FFFD for what UTF-8 cannot hold)."""
+        if not isinstance(data, dict):
+            return data
+        known = cls.model_fields
+        return {
+            name: _storable(value)
+            if isinstance(value, str) or (name not in known and isinstance(value, dict | list))
+            else value
+            for name, value in data.items()
+        }
+
+    @model_serializer(mode="wrap")
+    def _without_empty_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        """Leave out fields of ours that are None; a field that another version wrote is kept even so."""
+        known = type(self).model_fields
+        return {name: value for name, value in handler(self).items() if value is not None or name not in known}
 
 
 class Source(Value):
@@ -228,6 +264,9 @@ class Compaction(Entry):
         pieces: What is in the view, in order: runs of entries, and derived texts between them.
         edits: The blocks within those runs that are shown in another form.
         omitted: Everything up to `base` that the view leaves out.
+        leading: How many of the system messages in the pieces are instructions, because they stood before the conversation;
+            None where it is not recorded, and then those before the first exchange are.
+        closed: True when the newest response is not in the pieces: no older call can be answered any more.
         policy: The policy that made the plan.
         tokens_before: The view's estimated size before, in tokens.
         tokens_after: The view's estimated size after, in tokens; smaller than before.
@@ -239,6 +278,8 @@ class Compaction(Entry):
     pieces: tuple[Piece, ...] = ()
     edits: tuple[BlockEdit, ...] = ()
     omitted: tuple[Omitted, ...] = ()
+    leading: int | None = None
+    closed: bool = False
     policy: str = ""
     tokens_before: int = 0
     tokens_after: int = 0

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from palaver.errors import InvalidInput
-from palaver.log import Handle, Span
+from palaver.log import Handle, Span, clip
 from palaver.messages import Role, Speaker, TextContent, ToolCallContent, ToolResultContent, Trust
 from palaver.view.edits import rewrite
 from palaver.view.plan import Insert, Plan, Remove, Rewrite
@@ -34,8 +34,8 @@ def apply(view: View, plan: Plan) -> View:
     rewrites = {change.target: change for change in plan.rewrites}
     removes = {change.target: change for change in plan.removes}
     kept = {index: exchange for index, exchange in enumerate(view.exchanges) if index not in dropped}
-    changed = {index: _changed(exchange, rewrites, removes) for index, exchange in kept.items()}
     _all_met(view, plan, kept.values())
+    changed = {index: _changed(exchange, rewrites, removes) for index, exchange in kept.items()}
     system = tuple(_as_rewritten(block, rewrites) for block in view.system)
     still = tuple(run for exchange in kept.values() for run in exchange.runs)
     gone = tuple(
@@ -48,7 +48,7 @@ def apply(view: View, plan: Plan) -> View:
         view,
         system=system,
         exchanges=tuple(_with_inserts(changed, plan.inserts, len(view.exchanges))),
-        omissions=merged((*view.omissions, *gone, *removed)),
+        omissions=merged((*view.omissions, *gone, *removed), (*still, *view.state)),
         policies=view.policies if plan.policy in view.policies else (*view.policies, plan.policy),
     )
 
@@ -118,22 +118,30 @@ def _omissions(exchange: Exchange, still: Sequence[Span], pattern: Omission) -> 
         yield replace(pattern, messages=exchange.messages, size=exchange.size)
 
 
-def merged(omissions: Iterable[Omission]) -> tuple[Omission, ...]:
-    """Give the same omissions with neighbouring entries of one reason as one span, and counts added to the span before them."""
+def merged(omissions: Iterable[Omission], standing: Sequence[Span]) -> tuple[Omission, ...]:
+    """Give the same omissions with neighbouring ones of one reason as one span, and bare counts added to the span before them.
+
+    Two spans are neighbours when nothing of the view stands between them: entries that no view ever shows do not part them.
+    """
     out: list[Omission] = []
     for gone in omissions:
-        last = out[-1] if out else None
-        if last is not None and last.span is not None and last.reason is gone.reason and last.by == gone.by:
-            more = replace(last, messages=last.messages + gone.messages, size=last.size + gone.size)
-            if gone.span is None and gone.handle is None:
-                out[-1] = more
-                continue
-            if gone.span is not None and gone.span.dialog == last.span.dialog and gone.span.start == last.span.stop:
-                out[-1] = replace(more, span=Span(last.span.dialog, last.span.start, gone.span.stop))
-                continue
-        if gone.span is not None or gone.handle is not None:
+        if out and (joined := _joined(out[-1], gone, standing)) is not None:
+            out[-1] = joined
+        elif gone.span is not None or gone.handle is not None:
             out.append(gone)
     return tuple(out)
+
+
+def _joined(last: Omission, gone: Omission, standing: Sequence[Span]) -> Omission | None:
+    if last.span is None or last.reason is not gone.reason or last.by != gone.by or gone.handle is not None:
+        return None
+    more = replace(last, messages=last.messages + gone.messages, size=last.size + gone.size)
+    if gone.span is None:
+        return more
+    gap = Span(last.span.dialog, last.span.stop, gone.span.start)
+    if gone.span.dialog != gap.dialog or gap.stop < gap.start or any(clip((gap,), standing)):
+        return None
+    return replace(more, span=Span(gap.dialog, last.span.start, gone.span.stop))
 
 
 def _with_inserts(kept: Mapping[int, Exchange], inserts: Sequence[Insert], end: int) -> Iterator[Exchange]:

@@ -10,9 +10,6 @@ from palaver.messages import TextContent, ToolResultContent
 from palaver.view.reasons import Reason
 from palaver.view.view import Block, Omission, View
 
-_BY_RULE = frozenset({Reason.UNPAIRED, Reason.QUARANTINED})
-"""Reasons that the fold finds again by itself; they are not written down as edits."""
-
 
 def checkpoint(view: View, spans: Sequence[Span], *, policy: str, tokens_before: int, tokens_after: int) -> Compaction:
     """Write a view down.
@@ -32,6 +29,8 @@ def checkpoint(view: View, spans: Sequence[Span], *, policy: str, tokens_before:
         pieces=tuple(_pieces(view, spans)),
         edits=tuple(_edits(blocks)),
         omitted=tuple(map(_omitted, view.omissions)),
+        leading=view.leading,
+        closed=view.response not in {exchange.first for exchange in view.exchanges},
         policy=policy,
         tokens_before=tokens_before,
         tokens_after=tokens_after,
@@ -104,7 +103,8 @@ def _derived(block: Block) -> Derived:
 
 def _edits(blocks: Iterable[Block]) -> Iterator[BlockEdit]:
     for block in blocks:
-        if block.reason is None or block.reason in _BY_RULE or block.origin is None:
+        # What is quarantined is found again by itself: its entry is among the state.
+        if block.reason is None or block.reason is Reason.QUARANTINED or block.origin is None:
             continue
         content = block.content
         text = (

@@ -46,11 +46,21 @@ def handle_of(place: Place) -> Handle:
 
 @dataclass(slots=True)
 class Edits:
-    """The edits in force while a view is folded; for one block the newest wins."""
+    """The edits in force while a view is folded; for one block the newest wins.
+
+    Attributes:
+        shown_as: The form in which a block is shown.
+        removed: The blocks that are left out.
+        quarantined: The blocks that a provider refused, and the entries that say so.
+        apart: The results that a checkpoint found without their call; what closed the call may have left the view since.
+        omissions: The entries that are left out.
+        policies: The policies that decided, in order.
+    """
 
     shown_as: dict[Handle, BlockEdit] = field(default_factory=dict)
     removed: dict[Handle, Omission] = field(default_factory=dict)
     quarantined: dict[Handle, Handle] = field(default_factory=dict)
+    apart: set[Handle] = field(default_factory=set)
     omissions: list[Omission] = field(default_factory=list)
     policies: list[str] = field(default_factory=list)
 
@@ -58,6 +68,9 @@ class Edits:
         """Put what an entry decided in force."""
         for edit in edits:
             target = handle_of(edit.target)
+            if edit.reason == Reason.UNPAIRED:
+                self.apart.add(target)
+                continue
             self.shown_as[target] = edit
             self.removed.pop(target, None)
         for gone in map(omission, omitted):

@@ -6,11 +6,13 @@ their calls, what is empty or doubled is left out with its reason. Choosing less
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from palaver.ids import DialogId
 from palaver.log import (
     BranchSummary,
+    Compaction,
     ContextEdit,
     Derived,
     Handle,
@@ -57,12 +59,9 @@ def fold(reader: Reader, dialog_id: DialogId, at: int | None = None, *, whole: b
     found = material(reader, held(reader, dialog_id, upto), whole=whole)
     state = _Fold(whole=whole)
     if found.checkpoint is not None:
-        state.edits.take(found.checkpoint.edits, found.checkpoint.omitted, found.checkpoint.policy)
-    for line in read(reader, dialog_id, found.pieces):
-        if isinstance(line, Derived):
-            state.pairing.derived(_derived(line))
-        else:
-            state.take(line)
+        state.resume(found.checkpoint, read(reader, dialog_id, found.kept))
+    for line in read(reader, dialog_id, found.tail):
+        state.take(line)
     return state.view(dialog_id, upto)
 
 
@@ -71,6 +70,7 @@ class _Fold:
     """What is in force while the entries are read."""
 
     whole: bool
+    instructions_left: int | None = None
     pairing: Pairing = field(default_factory=Pairing)
     edits: Edits = field(default_factory=Edits)
     leading: list[Block] = field(default_factory=list)
@@ -81,8 +81,21 @@ class _Fold:
     in_force: dict[str, Handle] = field(default_factory=dict)
     pins: dict[Handle, Handle] = field(default_factory=dict)
 
-    def take(self, line: Line) -> None:
-        """Take the next entry."""
+    def resume(self, checkpoint: Compaction, kept: Iterable[Line | Derived]) -> None:
+        """Take what a checkpoint holds, as it was when it was written down."""
+        self.instructions_left = checkpoint.leading
+        self.edits.take(checkpoint.edits, checkpoint.omitted, checkpoint.policy)
+        self.pairing.apart = self.edits.apart
+        for line in kept:
+            self.take(line)
+        if checkpoint.closed:
+            self.pairing.response = None
+
+    def take(self, line: Line | Derived) -> None:
+        """Take the next entry, or a derived text that stands between entries."""
+        if isinstance(line, Derived):
+            self.pairing.derived(_derived(line))
+            return
         match line.entry:
             case MessageEntry(message=message):
                 self._message(line, message)
@@ -127,7 +140,7 @@ class _Fold:
             self.pairing.respond(line, message)
         elif message.role in _SUMMARIES:
             self.pairing.derived(_summary(line, message.text_content()), line)
-        elif message.role is Role.SYSTEM and not self.pairing.exchanges:
+        elif message.role is Role.SYSTEM and self._leads():
             self._lead(line, message)
         elif message.role is not Role.CUSTOM:
             self.pairing.say(line, message, Role.SYSTEM if message.role is Role.SYSTEM else Role.USER)
@@ -135,6 +148,12 @@ class _Fold:
             self.pairing.say(line, message, Role.USER)
         else:
             self.pairing.leave_out(line, Reason.NOT_SHOWN)
+
+    def _leads(self) -> bool:
+        """Tell whether the next system message stands before the conversation; a checkpoint that dropped its beginning remembers."""
+        if self.instructions_left is None:
+            return not self.pairing.exchanges
+        return len(self.leading_at) < self.instructions_left
 
     def _lead(self, line: Line, message: Message) -> None:
         """Take a system message that stands before the conversation: it is part of the instructions."""
@@ -170,6 +189,8 @@ class _Fold:
             omissions=(*self.edits.omissions, *self.pairing.omissions, *removed.values()),
             model=self.model,
             state=tuple(Span(place.dialog, place.seq, place.seq + 1) for place in state),
+            leading=len(self.leading_at),
+            response=None if self.pairing.response is None else self.pairing.response.first,
             policies=tuple(self.edits.policies),
         )
 

@@ -43,12 +43,14 @@ class Material:
     """What a view is folded from.
 
     Attributes:
-        pieces: Runs of entries to read, and derived texts between them, in order.
-        checkpoint: The compaction that the pieces begin with, or None when the whole log is read.
+        checkpoint: The newest compaction that holds, or None when the whole log is read.
+        kept: What the checkpoint holds: runs of entries to read, and derived texts between them, in order.
+        tail: The entries after it.
     """
 
-    pieces: tuple[Span | Derived, ...]
     checkpoint: Compaction | None
+    kept: tuple[Span | Derived, ...]
+    tail: tuple[Span, ...]
 
 
 def held(reader: Reader, dialog_id: DialogId, at: int | None) -> tuple[Span, ...]:
@@ -73,8 +75,8 @@ def material(reader: Reader, spans: Sequence[Span], *, whole: bool) -> Material:
             if isinstance(entry, Compaction) and _complete(entry, spans[: index + 1]):
                 tail = Span(span.dialog, max(entry.base + 1, span.start), span.stop)
                 kept = tuple(_span(piece) if isinstance(piece, Run) else piece for piece in entry.pieces)
-                return Material((*kept, tail, *spans[index + 1 :]), entry)
-    return Material(tuple(spans), None)
+                return Material(entry, kept, (tail, *spans[index + 1 :]))
+    return Material(None, (), tuple(spans))
 
 
 def _span(run: Run) -> Span:

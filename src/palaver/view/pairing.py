@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
 from palaver.log import Handle, Run, Span
@@ -53,6 +54,11 @@ class Growing:
     messages: int = 0
     size: int = 0
 
+    @property
+    def first(self) -> Handle | None:
+        """The handle of its first entry; None when it is derived."""
+        return Handle(self.runs[0].dialog, self.runs[0].start) if self.runs else None
+
     def count(self, line: Line, messages: int) -> None:
         """Count an entry as part of the exchange, once."""
         dialog, seq, _ = line.handle
@@ -81,6 +87,7 @@ class Pairing:
     where it came.
     """
 
+    apart: AbstractSet[Handle] = frozenset()
     exchanges: list[Growing] = field(default_factory=list)
     response: Growing | None = None
     omissions: list[Omission] = field(default_factory=list)
@@ -114,7 +121,7 @@ class Pairing:
         for block in blocks(line, message):
             if not isinstance(block.content, ToolResultContent):
                 rest.append(block)
-            elif self._answered(line, block, block.content):
+            elif block.origin not in self.apart and self._answered(line, block, block.content):
                 placed = True
             else:
                 rest.extend(_as_text(block, block.content))

@@ -139,6 +139,8 @@ class View:
         omissions: Everything the log holds up to `at` that could be shown and is not, with the reason.
         model: The model in force, or empty.
         state: The entries, other than messages, that this view depends on: instructions, toolset, model change, pins, quarantines.
+        leading: How many system messages are part of the instructions, because they stood before the conversation.
+        response: The first entry of the newest response, whose calls can still be answered, whether it is shown or not; None before the first.
         policies: The policies that shaped it, in order.
     """
 
@@ -150,6 +152,8 @@ class View:
     omissions: tuple[Omission, ...] = ()
     model: str = ""
     state: tuple[Span, ...] = ()
+    leading: int = 0
+    response: Handle | None = None
     policies: tuple[str, ...] = ()
 
     def newest_user(self) -> int | None:

@@ -1,4 +1,4 @@
-"""Logs for tests of the view: a few words make a legible one."""
+"""Logs written by hand: a few words make a legible one, for tests of policies, views and stores."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from palaver.ids import new_dialog_id, new_session_id
 from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, draft, rule
 from palaver.messages import (
     AssistantMessage,
+    Content,
     Message,
     SystemMessage,
     TextContent,
@@ -16,7 +17,7 @@ from palaver.messages import (
 )
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord
-from palaver.view import Exchange, View
+from palaver.view import Block, Exchange, View
 
 
 class Log:
@@ -74,7 +75,7 @@ def user(text: str) -> Message:
 
 def model(text: str = "", *calls: str, response: str | None = None) -> Message:
     """A response of the model: words, and calls by their ids."""
-    contents = [TextContent(text)] if text else []
+    contents: list[Content] = [TextContent(content=text)] if text else []
     contents += [ToolCallContent(id=call, name="shell", args={"cmd": call}) for call in calls]
     return AssistantMessage(contents=tuple(contents), response_id=response)
 
@@ -93,11 +94,10 @@ def _exchange(exchange: Exchange) -> str:
     return " ".join(f"{turn.role.value}[{', '.join(map(_block, turn.blocks))}]" for turn in exchange.turns)
 
 
-def _block(block: object) -> str:
-    content = block.content  # type: ignore[attr-defined]
+def _block(block: Block) -> str:
+    content = block.content
     if isinstance(content, ToolCallContent):
         return f"call {content.id}"
     if isinstance(content, ToolResultContent):
-        mark = block.derived  # type: ignore[attr-defined]
-        return f"{mark or 'result'} {content.id}"
-    return str(content.content)
+        return f"{block.derived or 'result'} {content.id}"
+    return content.content if isinstance(content, TextContent) else content.type

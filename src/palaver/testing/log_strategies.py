@@ -1,0 +1,70 @@
+"""Any log, any plan: hypothesis strategies for the laws of the view."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from palaver.messages import Message
+from palaver.testing.logs import model, result, system, user
+from palaver.view import Drop, Insert, Plan, Reason, Rewrite, View
+
+_IDS = st.sampled_from(["a", "b", "c"])
+_WORDS = st.sampled_from(["", " ", "yes", "no", "more"])
+
+
+@st.composite
+def sayings(draw: st.DrawFn) -> list[Message]:
+    """Any sequence of messages, sensible or not."""
+    return draw(
+        st.lists(
+            st.one_of(
+                st.builds(user, _WORDS),
+                st.builds(system, _WORDS),
+                st.builds(result, _IDS, _WORDS),
+                st.builds(
+                    lambda text, calls, response: model(text, *calls, response=response),
+                    _WORDS,
+                    st.lists(_IDS, max_size=3),
+                    st.sampled_from([None, "r1", "r2"]),
+                ),
+            ),
+            max_size=10,
+        )
+    )
+
+
+@st.composite
+def plans(draw: st.DrawFn, view: View) -> Plan:
+    """Any legal plan for a view."""
+    free = sorted(set(range(len(view.exchanges))) - view.protected())
+    drops = draw(st.sets(st.sampled_from(free))) if free else set()
+    targets = [
+        block.origin
+        for index, x in enumerate(view.exchanges)
+        if index not in drops
+        for block in x.blocks()
+        if block.origin is not None and block.reason is None and block.content.type in {"text", "tool_result"}
+    ]
+    rewritten = draw(st.sets(st.sampled_from(targets))) if targets else set()
+    inserts = draw(st.lists(st.integers(0, len(view.exchanges)), max_size=2))
+    return Plan(
+        policy="any",
+        drops=tuple(Drop(index=index) for index in sorted(drops)),
+        rewrites=tuple(Rewrite(target=t, text=f"see {t}", reason=Reason.OFFLOADED) for t in sorted(rewritten)),
+        inserts=tuple(Insert(before=place, text=f"record {n}") for n, place in enumerate(inserts)),
+    )
+
+
+def assert_closed(view: View) -> None:
+    """Assert that every call has exactly one result directly after it, and that no result stands anywhere else."""
+    for exchange in view.exchanges:
+        calls = [b.content.id for b in exchange.turns[0].blocks if b.content.type == "tool_call"]
+        results = [b.content.id for turn in exchange.turns[1:] for b in turn.blocks]
+        assert calls == results
+        assert all(b.content.type != "tool_result" for b in exchange.turns[0].blocks)
+        assert len(exchange.turns) == (2 if calls else 1)
+
+
+def flat(view: View) -> list[object]:
+    """Give what is sent, in order: role and content of each block."""
+    return [(turn.role, block.content) for x in view.exchanges for turn in x.turns for block in turn.blocks]

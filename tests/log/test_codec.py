@@ -1,0 +1,124 @@
+"""Entries and bytes: what was written is what is read, also what a newer version wrote."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from palaver.errors import InvalidHandle, InvalidInput
+from palaver.ids import DialogId
+from palaver.log import (
+    Compaction,
+    Custom,
+    Derived,
+    Entry,
+    Handle,
+    Inbox,
+    Instructions,
+    MessageEntry,
+    Run,
+    Section,
+    Source,
+    Span,
+    UnknownEntry,
+    clip,
+    decode_entry,
+    draft,
+)
+from palaver.messages import UserMessage
+
+_DIALOG = DialogId("0123456789abcdef0123456789abcdef")
+_ENTRIES: list[Entry] = [
+    MessageEntry(message=UserMessage.text("hi")),
+    MessageEntry(message=UserMessage.text("hi"), source=Source(format="pi", record="x", ordinal=3)),
+    Inbox(message=UserMessage.text("later")),
+    Instructions(sections=(Section(name="a", text="b"),)),
+    Custom(custom_type="x", data={"deep": [1, {"a": None}]}),
+    Compaction(base=4, pieces=(Derived(text="s"), Run(dialog=_DIALOG, start=0, stop=2)), policy="p"),
+]
+
+
+@pytest.mark.parametrize("entry", _ENTRIES, ids=[f"{n}-{entry.kind}" for n, entry in enumerate(_ENTRIES)])
+def test_law_2_what_was_written_is_read(entry: Entry) -> None:
+    """Law 2: decoding what was encoded gives the value, and encoding that gives the bytes."""
+    body = draft(entry)[0].body
+
+    assert decode_entry(body) == entry
+    assert draft(decode_entry(body))[0].body == body
+
+
+_TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))  # what a store of any version can hold
+_NAMES = _TEXT.filter(lambda name: name and name not in {"kind", "at", "source"})
+
+
+@given(st.dictionaries(_NAMES, st.one_of(st.none(), st.integers(), _TEXT, st.lists(st.booleans())), max_size=4))
+def test_law_2_an_unknown_kind_keeps_every_field(extra: dict[str, object]) -> None:
+    """Law 2: an entry of a kind from a newer version is read, and written back with every field it had."""
+    raw = {**extra, "kind": "from_the_future", "at": 1.5}
+    entry = decode_entry(json.dumps(raw).encode())
+
+    assert isinstance(entry, UnknownEntry)
+    assert json.loads(draft(entry)[0].body) == raw
+
+
+def test_law_2_an_unknown_field_of_a_known_kind_is_kept() -> None:
+    """Law 2: a field that a newer version added to a known kind survives."""
+    body = b'{"at":1.0,"custom_type":"x","kind":"custom","novel":{"a":null},"void":null}'
+
+    assert draft(decode_entry(body))[0].body == body
+
+
+@pytest.mark.parametrize("bad", [b"", b"\xff\xfe", b"[]", b"3", b'{"no":"kind"}', b'{"kind":3}'])
+def test_bytes_that_are_no_entry_are_refused(bad: bytes) -> None:
+    """Damaged bytes give a typed error, never half an entry."""
+    with pytest.raises(InvalidInput):
+        decode_entry(bad)
+
+
+@given(st.integers(0, 10**9), st.none() | st.integers(0, 10**5))
+def test_a_printed_handle_is_read_back(seq: int, block: int | None) -> None:
+    """The printed form names the same place; of the dialog it keeps the first 12 digits."""
+    read = Handle.parse(str(Handle(_DIALOG, seq, block)))
+
+    assert (read.seq, read.block) == (seq, block)
+    assert _DIALOG.startswith(read.dialog)
+    assert len(read.dialog) == 12
+
+
+@pytest.mark.parametrize(
+    "bad", ["", "x", "abcdef", "abcdef:", "abcdef:1:", "ABCDEF:1", "abcdef:-1", "../etc:1", "abcdef:1:2:3"]
+)
+def test_what_is_no_handle_is_refused(bad: str) -> None:
+    """A handle comes from outside: whatever is not exactly one is refused with a typed error."""
+    with pytest.raises(InvalidHandle):
+        Handle.parse(bad)
+
+
+def test_clip_gives_the_common_parts() -> None:
+    """Only entries that both sides name are given, in the order of the first."""
+    other = DialogId("f" * 32)
+    spans = [Span(_DIALOG, 0, 10), Span(other, 0, 5)]
+
+    assert list(clip(spans, [Span(other, 3, 9), Span(_DIALOG, 8, 12)])) == [Span(_DIALOG, 8, 10), Span(other, 3, 5)]
+
+
+def test_d15_no_string_of_an_entry_can_poison_the_log() -> None:
+    """D15: lone surrogates and NULs in labels, custom data and unknown fields are replaced where they enter; nothing raises later."""
+    entry = Custom(custom_type="x\ud800", data={"k\0": ["\udfff"]}, novel={"a": "\ud800"})
+
+    assert decode_entry(draft(entry)[0].body) == entry
+    draft(entry)[0].body.decode("utf-8", "strict")
+
+
+def test_law_3_what_an_entry_holds_cannot_be_changed() -> None:
+    """Law 3: data handed out by an entry is read-only all the way down."""
+    entry = Custom(custom_type="x", data={"deep": [1]})
+
+    with pytest.raises(TypeError):
+        entry.data["deep"].append(2)
+    with pytest.raises(ValidationError):
+        entry.custom_type = "y"  # type: ignore[misc]

@@ -1,0 +1,123 @@
+"""What may follow what: the table is whole, and the carried facts of a header are those a walk through the log would find."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.errors import IllegalEntry
+from palaver.ids import new_dialog_id
+from palaver.log import (
+    KINDS,
+    NOTHING,
+    RULES,
+    CallStarted,
+    Header,
+    Label,
+    MessageEntry,
+    Place,
+    TurnEnded,
+    TurnStarted,
+    draft,
+    next_header,
+)
+from palaver.messages import AssistantMessage, Message, ToolCallContent, ToolMessage, ToolResultContent, UserMessage
+
+
+def call(*ids: str, response: str | None = None) -> Message:
+    """A response that makes calls."""
+    return AssistantMessage(contents=tuple(ToolCallContent(id=one, name="t") for one in ids), response_id=response)
+
+
+def result(one: str) -> Message:
+    """A tool's result."""
+    return ToolMessage.from_result(ToolResultContent(id=one, content="ok"))
+
+
+def chain(*said: Message) -> list[Header]:
+    """Give the headers of messages that follow each other."""
+    headers: list[Header] = []
+    last = NOTHING
+    for message in said:
+        last = next_header(draft(MessageEntry(message=message), continues=last.response)[0], last)
+        headers.append(last)
+    return headers
+
+
+def test_every_kind_has_a_rule() -> None:
+    """The table and the union name the same kinds."""
+    assert set(RULES) == set(KINDS)
+
+
+def test_a_label_stands_beside_a_turn_and_moves_no_turn_head() -> None:
+    """An annotation takes the next number and leaves the turn head where it was; appending it is refused."""
+    first = chain(UserMessage.text("hi"))[0]
+    label = draft(Label(target=Place(dialog=new_dialog_id(), seq=0), label="x"))[0]
+
+    beside = next_header(label, first, turn=False)
+
+    assert (beside.seq, beside.turn_head) == (1, 0)
+    with pytest.raises(IllegalEntry, match="annotate"):
+        next_header(label, first)
+
+
+def test_a_message_cannot_stand_beside_a_turn() -> None:
+    """What belongs to the turn is appended by compare-and-swap, never slipped in beside it."""
+    with pytest.raises(IllegalEntry, match="append"):
+        next_header(draft(MessageEntry(message=UserMessage.text("hi")))[0], turn=False)
+
+
+def test_a_call_can_be_started_only_while_it_is_open() -> None:
+    """A start is written for a call that was made and has no result; anything else is refused by name."""
+    started = draft(CallStarted(call_id="a"))[0]
+    asked, answered = chain(call("a"), result("a"))
+
+    assert next_header(started, asked).open_calls == ("a",)
+    with pytest.raises(IllegalEntry) as refused:
+        next_header(started, answered)
+    assert refused.value.rule == "open_call"
+
+
+def test_turns_open_and_close_once() -> None:
+    """A turn cannot begin inside another, nor end when none is open."""
+    begun = next_header(draft(TurnStarted(agent="a"))[0])
+    ended = next_header(draft(TurnEnded())[0], begun)
+
+    assert (begun.open_turn, ended.open_turn) == (0, -1)
+    with pytest.raises(IllegalEntry):
+        next_header(draft(TurnStarted())[0], begun)
+    with pytest.raises(IllegalEntry):
+        next_header(draft(TurnEnded())[0], ended)
+
+
+def test_fragments_count_as_one_message() -> None:
+    """The fragments of one response begin one message, and their calls are open together."""
+    headers = chain(UserMessage.text("hi"), call("a", response="r"), call("b", response="r"), call("c", response="r2"))
+
+    assert [one.number for one in headers] == [1, 2, 2, 3]
+    assert [one.open_calls for one in headers] == [(), ("a",), ("a", "b"), ("c",)]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.just(UserMessage.text("u")),
+            st.sampled_from(["a", "b", "c"]).map(result),
+            st.lists(st.sampled_from(["a", "b", "c"]), min_size=1, max_size=2, unique=True).map(lambda ids: call(*ids)),
+        ),
+        max_size=12,
+    )
+)
+def test_what_a_header_carries_is_what_a_walk_would_find(said: list[Message]) -> None:
+    """Totals, numbers and open calls in the newest header equal what reading every message gives."""
+    headers = chain(*said)
+    open_calls: list[str] = []
+    for seq, message in enumerate(said):
+        made = [block.id for block in message.contents if isinstance(block, ToolCallContent)]
+        given_back = [block.id for block in message.contents if isinstance(block, ToolResultContent)]
+        open_calls = made or [one for one in open_calls if one not in given_back]
+        header = headers[seq]
+        assert (header.seq, header.turn_head, header.number) == (seq, seq, seq + 1)
+        assert header.total == sum(one.size for one in headers[: seq + 1])
+        assert list(header.open_calls) == open_calls
