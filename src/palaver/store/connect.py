@@ -1,0 +1,56 @@
+"""From an address to a store."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from palaver.errors import InvalidInput, MissingStore
+from palaver.store.memory import MemoryStore
+from palaver.store.protocol import Durability, Store
+from palaver.store.sqlite import SqliteStore
+
+_POSTGRES = {"postgres", "postgresql"}
+
+
+def open_store(
+    url: str, *, create: bool = True, read_only: bool = False, durability: Durability = Durability.FULL
+) -> Store:
+    """Open the store at an address.
+
+    Args:
+        url: `memory:`, `sqlite:///absolute/path`, or the path of a file, where `~` is the home folder.
+        create: False to raise when nothing is there.
+        read_only: True to refuse every write.
+        durability: What an acknowledged write survives; a store in memory has its own.
+
+    Raises:
+        InvalidInput: The address names no kind of store that this palaver knows.
+        MissingStore: Nothing is there and nothing is to be made.
+        StoreError: What is there cannot be opened.
+    """
+    if url == "memory:":
+        if not create:
+            raise MissingStore(url, hint="A store in memory is always a new one.")
+        return MemoryStore()
+    return SqliteStore(_file(url), durability, read_only=read_only, create=create)
+
+
+def _file(url: str) -> Path:
+    scheme, separator, rest = url.partition(":")
+    if not separator or "/" in scheme or len(scheme) == 1:
+        if not url.strip():
+            raise InvalidInput("A store needs an address: a file's path, sqlite:///absolute/path or memory:.")
+        return Path(url).expanduser()
+    if scheme in _POSTGRES:
+        raise InvalidInput(
+            f"This palaver keeps no sessions in PostgreSQL yet: {scheme}: addresses are for the extra palaver[postgres].",
+            hint="Use a file.",
+        )
+    if scheme != "sqlite":
+        raise InvalidInput(f"{url!r} is no address of a store: give a file's path, sqlite:///absolute/path or memory:.")
+    parts = urlsplit(url)
+    path = unquote(parts.path)
+    if parts.netloc or not path.startswith("/") or path == "/" or not rest.startswith("///"):
+        raise InvalidInput(f"{url!r} names no file: an address looks like sqlite:///absolute/path.")
+    return Path(path)

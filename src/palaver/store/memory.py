@@ -1,0 +1,339 @@
+"""The reference store: everything in the memory of one process, and as plain as the laws allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import islice
+from threading import RLock
+from typing import Any
+
+from palaver.errors import (
+    Ambiguous,
+    Conflict,
+    InvalidInput,
+    MissingBlob,
+    StoreClosed,
+    UnknownDialog,
+    UnknownHandle,
+    UnknownSession,
+)
+from palaver.ids import BlobId, DialogId, SessionId
+from palaver.log import NOTHING, Draft, Handle, Header, Node, body_digest, next_header, rule
+from palaver.store import text
+from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
+from palaver.store.records import SHORT_DIGITS, check_changes, check_node, check_prefix, checked, taken
+
+
+@dataclass(slots=True)
+class _Log:
+    """One dialog: its node and its own entries; `texts` holds what is indexed, in order."""
+
+    node: Node
+    headers: list[Header] = field(default_factory=list)
+    bodies: list[bytes] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+
+    def last(self) -> Header:
+        return self.headers[-1] if self.headers else NOTHING
+
+    def add(self, header: Header, body: bytes) -> None:
+        self.bodies.append(body)
+        self.headers.append(header)
+
+
+class _Guard:
+    """The lock of a store, which refuses to be taken once the store is closed."""
+
+    def __init__(self) -> None:
+        self.open = True
+        self._lock = RLock()
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        if not self.open:
+            self._lock.release()
+            raise StoreClosed("This store was closed.", hint="Open it again.")
+
+    def __exit__(self, *_error: object) -> None:
+        self._lock.release()
+
+
+class MemoryStore:
+    """A store that lives as long as the process; the reference by which other stores are judged."""
+
+    durability = Durability.MEMORY
+    capabilities = frozenset({Capability.SEARCH})
+    url = "memory:"
+
+    def __init__(self) -> None:
+        self._guard = _Guard()
+        self._sessions: dict[SessionId, SessionRecord] = {}
+        self._logs: dict[DialogId, _Log] = {}
+        self._blobs: dict[BlobId, bytes] = {}
+        self._sources: dict[str, SourceRecord] = {}
+
+    # --- sessions -------------------------------------------------------------------------------------------------------------
+
+    def create_session(self, record: SessionRecord) -> None:
+        """Write a new session."""
+        kept = checked(record)
+        with self._guard:
+            if record.session_id in self._sessions:
+                raise InvalidInput(f"Session {record.session_id} exists already.")
+            self._sessions[record.session_id] = kept
+
+    def _dated(self, record: SessionRecord) -> SessionRecord:
+        logs = [log for log in self._logs.values() if log.node.session_id == record.session_id]
+        times = [time for log in logs for time in (log.node.created_at, *(header.at for header in log.headers[-1:]))]
+        return replace(record, updated_at=max([record.created_at, *times]))
+
+    def _session(self, session_id: SessionId) -> SessionRecord:
+        found = self._sessions.get(session_id)
+        if found is None:
+            raise UnknownSession(session_id)
+        return found
+
+    def session(self, session_id: SessionId) -> SessionRecord:
+        """Give a session, trashed or not."""
+        with self._guard:
+            return self._dated(self._session(session_id))
+
+    def sessions(
+        self, *, name: str | None = None, subject: str | None = None, trashed: bool = False, limit: int | None = None
+    ) -> Iterator[SessionRecord]:
+        """Give sessions, newest activity first."""
+        with self._guard:
+            kept = [
+                self._dated(record)
+                for record in self._sessions.values()
+                if (record.trashed_at is not None) == trashed
+                and name in (None, record.name)
+                and subject in (None, record.subject)
+            ]
+        kept.sort(key=lambda record: (record.updated_at, record.session_id), reverse=True)
+        return islice(kept, limit)
+
+    def update_session(self, session_id: SessionId, **changes: Any) -> SessionRecord:  # noqa: ANN401 - each field has a type of its own
+        """Change what may change of a session."""
+        check_changes(changes)
+        with self._guard:
+            record = checked(replace(self._session(session_id), **changes))
+            self._sessions[session_id] = record
+            return self._dated(record)
+
+    # --- the tree ---------------------------------------------------------------------------------------------------------------
+
+    def _log(self, dialog_id: DialogId) -> _Log:
+        found = self._logs.get(dialog_id)
+        if found is None:
+            raise UnknownDialog(dialog_id)
+        return found
+
+    def _tree(self, session_id: SessionId) -> list[Node]:
+        self._session(session_id)
+        return [log.node for log in self._logs.values() if log.node.session_id == session_id]
+
+    def create_dialog(self, node: Node) -> Node:
+        """Write a dialog's node and give it back with `order` set."""
+        kept = checked(node)
+        with self._guard:
+            tree = self._tree(node.session_id)
+            held = {other.dialog_id: len(self._logs[other.dialog_id].headers) for other in tree}
+            check_node(node, held.get)
+            short = node.dialog_id[:SHORT_DIGITS]
+            if node.dialog_id in self._logs or any(other.dialog_id.startswith(short) for other in tree):
+                raise taken(node)
+            kept = replace(kept, order=len(tree))
+            self._logs[node.dialog_id] = _Log(kept)
+            return kept
+
+    def node(self, dialog_id: DialogId) -> Node:
+        """Give a dialog's node."""
+        with self._guard:
+            return self._log(dialog_id).node
+
+    def nodes(self, session_id: SessionId) -> tuple[Node, ...]:
+        """Give all dialogs of a session in the order in which they were made."""
+        with self._guard:
+            return tuple(self._tree(session_id))
+
+    def resolve(self, prefix: str, session_id: SessionId | None = None) -> DialogId:
+        """Give the one dialog whose id begins with `prefix`."""
+        check_prefix(prefix)
+        with self._guard:
+            nodes = (log.node for log in self._logs.values() if session_id in (None, log.node.session_id))
+            found = sorted(node.dialog_id for node in nodes if node.dialog_id.startswith(prefix))
+        if not found:
+            raise UnknownDialog(prefix)
+        if len(found) > 1:
+            raise Ambiguous(prefix, found)
+        return found[0]
+
+    # --- entries ----------------------------------------------------------------------------------------------------------------
+
+    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+        """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`."""
+        with self._guard:
+            log = self._log(dialog_id)
+            last = log.last()
+            if last.turn_head != turn_head:
+                raise Conflict(dialog_id, turn_head, last.turn_head)
+            headers = []
+            for draft in drafts:
+                last = next_header(draft, last)
+                headers.append(last)
+            for header, draft in zip(headers, drafts, strict=True):
+                log.add(header, draft.body)
+            return tuple(headers)
+
+    def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
+        """Add an entry that may arrive beside a turn."""
+        with self._guard:
+            log = self._log(dialog_id)
+            header = next_header(draft, log.last(), turn=False)
+            log.add(header, draft.body)
+            return header
+
+    def last(self, dialog_id: DialogId) -> Header:
+        """Give the newest header of a dialog's own entries, `NOTHING` when it has none."""
+        with self._guard:
+            return self._log(dialog_id).last()
+
+    def _place(self, dialog_id: DialogId, seq: int) -> _Log:
+        log = self._log(dialog_id)
+        if not 0 <= seq < len(log.headers):
+            raise UnknownHandle(str(Handle(dialog_id, seq)))
+        return log
+
+    def header(self, dialog_id: DialogId, seq: int) -> Header:
+        """Give one header of a dialog's own entries."""
+        with self._guard:
+            return self._place(dialog_id, seq).headers[seq]
+
+    def headers(
+        self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
+    ) -> Iterator[Header]:
+        """Give the headers of own entries from `start` (inclusive) to `stop` (exclusive; None: all)."""
+        with self._guard:
+            found = self._log(dialog_id).headers[max(0, start) : None if stop is None else max(0, stop)]
+        return iter(found[::-1] if reverse else found)
+
+    def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Give numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all)."""
+        first = max(0, start)
+        with self._guard:
+            found = self._log(dialog_id).bodies[first : None if stop is None else max(0, stop)]
+        return enumerate(found, first)
+
+    def body(self, dialog_id: DialogId, seq: int) -> bytes:
+        """Give one body."""
+        with self._guard:
+            return self._place(dialog_id, seq).bodies[seq]
+
+    # --- payloads and sources -----------------------------------------------------------------------------------------------------
+
+    def put_blob(self, data: bytes) -> BlobId:
+        """Store a payload under its SHA-256, once, and give the id."""
+        blob_id = BlobId(sha256(data).hexdigest())
+        with self._guard:
+            self._blobs.setdefault(blob_id, bytes(data))
+        return blob_id
+
+    def blob(self, blob_id: BlobId) -> bytes:
+        """Give a payload."""
+        with self._guard:
+            found = self._blobs.get(blob_id)
+        if found is None:
+            raise MissingBlob(blob_id)
+        return found
+
+    def has_blob(self, blob_id: BlobId) -> bool:
+        """Tell whether a payload is stored."""
+        with self._guard:
+            return blob_id in self._blobs
+
+    def put_source(self, record: SourceRecord) -> None:
+        """Write, or replace, what is known of a foreign conversation."""
+        kept = checked(record)
+        with self._guard:
+            self._session(record.session_id)
+            self._sources[record.identity] = kept
+
+    def source(self, identity: str) -> SourceRecord | None:
+        """Give what is known of a foreign conversation, or None."""
+        with self._guard:
+            return self._sources.get(identity)
+
+    def sources(self, session_id: SessionId) -> tuple[SourceRecord, ...]:
+        """Give the foreign conversations that a session came from, by identity."""
+        with self._guard:
+            self._session(session_id)
+            found = [record for record in self._sources.values() if record.session_id == session_id]
+        return tuple(sorted(found, key=lambda record: record.identity))
+
+    # --- search -----------------------------------------------------------------------------------------------------------------
+
+    def index(self, extract: Callable[[str, bytes], str], limit: int | None = None) -> int:
+        """Bring the index up to date with entries written since the last time, and give how many it took."""
+        with self._guard:
+            waiting = [(log, seq) for log in self._logs.values() for seq in range(len(log.texts), len(log.headers))]
+            taken_now = waiting if limit is None else waiting[: max(0, limit)]
+            for log, seq in taken_now:
+                kind = log.headers[seq].kind
+                log.texts.append(text.composed(extract(kind, log.bodies[seq])) if rule(kind).searched else "")
+            return len(taken_now)
+
+    def index_lag(self) -> int:
+        """Give how many entries are not yet in the index."""
+        with self._guard:
+            return sum(len(log.headers) - len(log.texts) for log in self._logs.values())
+
+    def drop_index(self) -> None:
+        """Throw the index away."""
+        with self._guard:
+            for log in self._logs.values():
+                log.texts.clear()
+
+    def search(self, query: str, *, session_id: SessionId | None = None, limit: int = 20) -> tuple[Hit, ...]:
+        """Give the entries that hold all the words of `query`, best first, in sessions that are not in the trash."""
+        wanted = text.words(query)
+        with self._guard:
+            logs = [
+                log
+                for log in self._logs.values()
+                if session_id in (None, log.node.session_id) and self._sessions[log.node.session_id].trashed_at is None
+            ]
+            hits = [hit for log in logs for hit in _hits(log, wanted)] if wanted else []
+        hits.sort(key=lambda hit: (-hit.score, hit.handle))
+        return tuple(hits[: max(0, limit)])
+
+    # --- health -----------------------------------------------------------------------------------------------------------------
+
+    def verify(self, dialog_id: DialogId) -> tuple[int, ...]:
+        """Give the numbers of own entries whose body does not give the digest in its header, or that are missing."""
+        with self._guard:
+            log = self._log(dialog_id)
+            pairs = zip(log.headers, log.bodies, strict=True)
+            return tuple(header.seq for header, body in pairs if body_digest(body) != header.digest)
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._guard.open = False
+
+
+def _hits(log: _Log, wanted: Sequence[str]) -> Iterator[Hit]:
+    for header, said in zip(log.headers, log.texts, strict=False):
+        folded = said.casefold()
+        if text.holds(folded, wanted):
+            score = sum(folded.count(word) * len(word) for word in wanted) / (1.0 + len(folded))
+            handle = Handle(log.node.dialog_id, header.seq)
+            yield Hit(
+                handle=handle,
+                session_id=log.node.session_id,
+                kind=header.kind,
+                role=header.role,
+                snippet=text.snippet(said, wanted),
+                score=score,
+            )

@@ -1,0 +1,136 @@
+"""What every backend checks and freezes in the same way, so that all of them accept and refuse the same records."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any, TypeVar
+
+from palaver.errors import InvalidInput, UnknownDialog
+from palaver.ids import DialogId
+from palaver.log import Node
+from palaver.messages.frozen import EMPTY, FrozenDict, FrozenList
+from palaver.store.protocol import SessionRecord, SourceRecord
+
+SHORT_DIGITS = 12
+"""Digits of a dialog's id that a printed handle shows; no two dialogs of a session share them (`palaver.log.handles`)."""
+
+MIN_PREFIX_DIGITS = 6
+"""The fewest digits by which a dialog may be named."""
+
+CHANGEABLE = frozenset({"name", "subject", "workdir", "metadata", "root", "trashed_at"})
+"""What `update_session` may change."""
+
+_DIALOG_ID = re.compile(r"[0-9a-f]{32}\Z")
+
+Record = TypeVar("Record", SessionRecord, SourceRecord, Node)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is no JSON value")
+
+
+def metadata_text(metadata: Mapping[str, object]) -> str:
+    """Give metadata as JSON text, ASCII only, so that any string a program can hold survives.
+
+    Raises:
+        InvalidInput: It holds something that JSON cannot.
+    """
+    try:
+        return json.dumps(dict(metadata), default=_plain, allow_nan=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"The metadata is no JSON object: {error}.") from error
+
+
+def _freeze(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, dict):
+        return FrozenDict({key: _freeze(item) for key, item in value.items()})
+    if isinstance(value, list):
+        return FrozenList(_freeze(item) for item in value)
+    return value
+
+
+def frozen_metadata(text: str) -> Mapping[str, object]:
+    """Read metadata from its JSON text, read-only all the way down."""
+    return EMPTY if text == "{}" else FrozenDict(_freeze(json.loads(text)))
+
+
+def checked(record: Record) -> Record:
+    """Give a record whose texts every backend can hold and whose metadata is frozen and shared with nobody.
+
+    Raises:
+        InvalidInput: A text holds a lone surrogate, or the metadata is no JSON object.
+    """
+    for field in fields(record):
+        value = getattr(record, field.name)
+        if isinstance(value, str) and not value.isascii():
+            _check_text(field.name, value)
+    if isinstance(record, SourceRecord):
+        return record
+    return replace(record, metadata=frozen_metadata(metadata_text(record.metadata)))
+
+
+def _check_text(name: str, text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInput(f"{name} {text!r} holds a lone surrogate, which no UTF-8 text can.") from error
+
+
+def check_changes(changes: Mapping[str, object]) -> None:
+    """Refuse changes of a session's fields that may not change.
+
+    Raises:
+        InvalidInput: There is such a field.
+    """
+    wrong = sorted(changes.keys() - CHANGEABLE)
+    if wrong:
+        raise InvalidInput(
+            f"A session's {', '.join(wrong)} may not change; these may: {', '.join(sorted(CHANGEABLE))}."
+        )
+
+
+def check_node(node: Node, length: Callable[[DialogId], int | None]) -> None:
+    """Refuse a node that does not fit into its session's tree.
+
+    Args:
+        node: The node.
+        length: Gives how many own entries a dialog of the same session holds, None when the session has no such dialog.
+
+    Raises:
+        UnknownDialog: The parent, or an ancestor named in the ranges, is not in this session.
+        InvalidInput: The id is malformed, or a range is no range of what its ancestor holds.
+    """
+    if _DIALOG_ID.match(node.dialog_id) is None:
+        raise InvalidInput(f"{node.dialog_id!r} is no dialog id: one has 32 hexadecimal digits, lower case.")
+    if node.parent_id is not None and length(node.parent_id) is None:
+        raise UnknownDialog(node.parent_id)
+    for span in node.ranges:
+        held = length(span.dialog)
+        if held is None:
+            raise UnknownDialog(span.dialog)
+        if not 0 <= span.start <= span.stop <= held:
+            raise InvalidInput(
+                f"Dialog {span.dialog} holds {held} entries: {span.start} to {span.stop} is no range of them."
+            )
+
+
+def check_prefix(prefix: str) -> None:
+    """Refuse a prefix that is too short to name a dialog.
+
+    Raises:
+        InvalidInput: It has fewer than six digits.
+    """
+    if len(prefix) < MIN_PREFIX_DIGITS:
+        raise InvalidInput(f"{prefix!r} is too short to name a dialog: give at least {MIN_PREFIX_DIGITS} digits.")
+
+
+def taken(node: Node) -> InvalidInput:
+    """Give the error for a dialog id, or its printed digits, that the session already has."""
+    return InvalidInput(
+        f"Dialog {node.dialog_id}, or another with the digits {node.dialog_id[:SHORT_DIGITS]}, exists already."
+    )

@@ -1,0 +1,153 @@
+"""Headers and bodies, as rows. An entry's id is its dialog's number and its own: `dialog_no << 32 | seq`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+import apsw
+
+from palaver.errors import Conflict, StoreDamaged, UnknownDialog, UnknownHandle
+from palaver.ids import DialogId
+from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
+from palaver.store.sqlite.connections import Connections, Reading
+from palaver.store.sqlite.sessions import Row
+from palaver.store.sqlite.statements import statements
+
+SEQ_BITS = 32
+SEQ_MASK = (1 << SEQ_BITS) - 1
+
+_PAGE_ROWS = 512
+_PAGE_BYTES = 1 << 20
+
+
+def entry_id(dialog_no: int, seq: int) -> int:
+    """Give the rowid of an entry; a number beyond what a dialog can hold gives the place after its last."""
+    return (dialog_no << SEQ_BITS) + min(max(seq, 0), SEQ_MASK + 1)
+
+
+def _ids(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(json.loads(text))
+
+
+def header(row: Row) -> Header:
+    """Make a header of its row."""
+    place, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, *rest = row
+    return Header(
+        place & SEQ_MASK, turn_head, view_base, open_turn, kind, role, number, _ids(calls), _ids(open_calls), *rest
+    )
+
+
+def newest(connection: apsw.Connection, dialog_id: DialogId) -> tuple[int, Header]:
+    """Give a dialog's number and its newest header, `NOTHING` when it has none."""
+    row = connection.execute(statements()["newest"], (dialog_id,)).fetchone()
+    if row is None:
+        raise UnknownDialog(dialog_id)
+    return row[0], NOTHING if row[1] is None else header(row[1:])
+
+
+def end(connection: apsw.Connection, dialog_id: DialogId) -> tuple[int, int]:
+    """Give a dialog's number and how many own entries it holds."""
+    row = connection.execute(statements()["dialog_end"], (dialog_id,)).fetchone()
+    if row is None:
+        raise UnknownDialog(dialog_id)
+    return row[0], row[1]
+
+
+def append(
+    connection: apsw.Connection, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int
+) -> tuple[Header, ...]:
+    """Append entries of a turn, in an open transaction."""
+    dialog_no, last = newest(connection, dialog_id)
+    if last.turn_head != turn_head:
+        raise Conflict(dialog_id, turn_head, last.turn_head)
+    headers = []
+    for draft in drafts:
+        last = next_header(draft, last)
+        headers.append(last)
+    for made, draft in zip(headers, drafts, strict=True):
+        _write(connection, dialog_no, made, draft.body)
+    return tuple(headers)
+
+
+def annotate(connection: apsw.Connection, dialog_id: DialogId, draft: Draft) -> Header:
+    """Add an entry beside a turn, in an open transaction."""
+    dialog_no, last = newest(connection, dialog_id)
+    made = next_header(draft, last, turn=False)
+    _write(connection, dialog_no, made, draft.body)
+    return made
+
+
+def _write(connection: apsw.Connection, dialog_no: int, made: Header, body: bytes) -> None:
+    sql = statements()
+    place = entry_id(dialog_no, made.seq)
+    calls = json.dumps(made.calls) if made.calls else None
+    open_calls = json.dumps(made.open_calls) if made.open_calls else None
+    row = (place, *made[1:7], calls, open_calls, *made[9:])
+    connection.execute(sql["header_add"], row)
+    connection.execute(sql["body_add"], (place, body))
+
+
+def one_header(connection: apsw.Connection, dialog_id: DialogId, seq: int) -> Header:
+    """Read one header."""
+    dialog_no, length = end(connection, dialog_id)
+    row = (
+        connection.execute(statements()["header_get"], (entry_id(dialog_no, seq),)).fetchone()
+        if 0 <= seq < length
+        else None
+    )
+    if row is None:
+        raise UnknownHandle(str(Handle(dialog_id, seq)))
+    return header(row)
+
+
+def one_body(connection: apsw.Connection, dialog_id: DialogId, seq: int) -> bytes:
+    """Read one body."""
+    dialog_no, length = end(connection, dialog_id)
+    if not 0 <= seq < length:
+        raise UnknownHandle(str(Handle(dialog_id, seq)))
+    body = connection.execute(statements()["body_get"], (entry_id(dialog_no, seq),)).get
+    if body is None:
+        raise StoreDamaged(str(Handle(dialog_id, seq)), "its header is there, its body is not")
+    return bytes(body)
+
+
+def scan(pool: Connections, name: str, low: int, high: int, *, reverse: bool = False) -> Iterator[Row]:
+    """Give rows whose id, their first column, is from `low` (inclusive) to `high` (exclusive), a page at a time.
+
+    No statement stays open between two rows: a reader that takes its time neither pins the write-ahead log nor hinders an append.
+    """
+    while low < high:
+        with Reading(pool) as connection:
+            page = _page(connection.execute(statements()[name], (low, high, _PAGE_ROWS)))
+        yield from page
+        if not page:
+            return
+        if reverse:
+            high = page[-1][0]
+        else:
+            low = page[-1][0] + 1
+
+
+def _page(rows: Iterable[Row]) -> list[Row]:
+    """Take rows until the bodies among them, in the second column, are enough for one page."""
+    page, held = [], 0
+    for row in rows:
+        page.append(row)
+        if isinstance(row[1], bytes):
+            held += len(row[1])
+            if held >= _PAGE_BYTES:
+                break
+    return page
+
+
+def damaged(pool: Connections, dialog_no: int) -> Iterator[int]:
+    """Give the numbers of entries whose body does not give the digest in its header, or that are missing."""
+    low, high = entry_id(dialog_no, 0), entry_id(dialog_no + 1, 0)
+    expected = low
+    for place, body, digest in scan(pool, "to_verify", low, high):
+        yield from (missing & SEQ_MASK for missing in range(expected, place))
+        if body is None or body_digest(body) != digest:
+            yield place & SEQ_MASK
+        expected = place + 1
+    yield from (place & SEQ_MASK for place, _body in scan(pool, "bodies_up", expected, high))

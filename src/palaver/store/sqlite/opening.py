@@ -1,0 +1,238 @@
+"""Opening a store's file: what may be there, with which rights it is made, and how each connection is set up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from time import monotonic, sleep
+from urllib.parse import quote
+
+import apsw
+
+from palaver.errors import InvalidInput, PalaverError, StoreError, StoreReadOnly, StoreTooNew
+from palaver.ids import now
+from palaver.store.protocol import Durability
+from palaver.store.sqlite.faults import fault, os_fault, read_only
+from palaver.store.sqlite.statements import Migration, migrations
+
+APPLICATION_ID = 0x70616C76
+"""`palv`: stands in the file's header (https://www.sqlite.org/fileformat2.html, offset 68), so that `file` and we know whose it is."""
+
+_MAGIC = b"SQLite format 3\x00"
+_PRIVATE_FILE = 0o600
+_PRIVATE_FOLDER = 0o700
+_STATEMENTS_CACHED = 100
+_RETRY_SECONDS = 0.01
+_CHECKPOINT_PAGES = 1000  # SQLite's own default: at 4 KiB a page the log is carried over every 4 MB or so
+_WAL_BYTES_KEPT = 16 * 1024 * 1024  # a log that one large write blew up is cut back to this
+
+_SETUP = {
+    "foreign_keys": "ON",
+    "secure_delete": "ON",  # what erasure deletes is overwritten; appends delete nothing, so it costs them nothing
+    "temp_store": "MEMORY",  # no conversation text in temporary files
+    "trusted_schema": "OFF",  # a store may come from someone else
+    "cell_size_check": "ON",
+    "wal_autocheckpoint": str(_CHECKPOINT_PAGES),
+    "journal_size_limit": str(_WAL_BYTES_KEPT),
+}
+
+
+class Opener:
+    """How the connections of one store are opened."""
+
+    def __init__(self, path: Path, durability: Durability, wait: float, *, writable: bool) -> None:
+        """Keep what every connection needs; nothing is opened yet.
+
+        Args:
+            path: The file.
+            durability: `FULL` or `NORMAL`.
+            wait: How long to wait for other writers, in seconds.
+            writable: False to refuse every write.
+        """
+        self.path = path
+        self.wait = wait
+        self.writable = writable
+        self._pragmas = _SETUP | {"synchronous": durability.value, "query_only": "OFF" if writable else "ON"}
+        if durability is Durability.FULL:
+            self._pragmas |= {
+                "fullfsync": "ON",
+                "checkpoint_fullfsync": "ON",
+            }  # macOS flushes the disk's own cache only when told
+
+    def connect(self) -> apsw.Connection:
+        """Open a connection that is ready for use."""
+        connection = self.bare()
+        try:
+            for name, value in self._pragmas.items():
+                connection.pragma(name, value)
+        except BaseException as error:
+            number = connection.system_errno
+            connection.close()
+            if isinstance(error, apsw.Error):
+                raise fault(self.path, self.wait, error, number) from error
+            raise
+        return connection
+
+    def bare(self) -> apsw.Connection:
+        """Open a connection that has touched nothing yet."""
+        flags = apsw.SQLITE_OPEN_READWRITE if self.writable else apsw.SQLITE_OPEN_READONLY
+        immutable = not self.writable and _cannot_log(self.path)
+        name = f"file:{quote(str(self.path))}{'?immutable=1' if immutable else ''}"
+        try:
+            connection = apsw.Connection(
+                name, flags=flags | apsw.SQLITE_OPEN_URI, statementcachesize=_STATEMENTS_CACHED
+            )
+        except apsw.Error as error:
+            raise _cannot_open(self.path, error) from error
+        connection.set_busy_timeout(int(self.wait * 1000))
+        connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+        return connection
+
+
+def _cannot_log(path: Path) -> bool:
+    """Tell whether a store without a log lies where this user cannot make one, as on read-only media: SQLite must not try then."""
+    return not os.access(path.parent, os.W_OK) and not path.with_name(f"{path.name}-wal").exists()
+
+
+def _cannot_open(path: Path, error: apsw.Error) -> PalaverError:
+    """Ask the system itself why SQLite could not open the file: there is no connection to ask."""
+    try:
+        with path.open("rb"):
+            return StoreError(f"SQLite cannot open {path}: {error}.")
+    except OSError as why:
+        return os_fault(path, why)
+
+
+def prepare(opener: Opener, *, create: bool) -> None:
+    """Make the file if it is to be made, look at what is there, and bring it to the newest format.
+
+    Raises:
+        MissingStore: Nothing is there, and nothing is to be made.
+        InvalidInput: What is there is no store of ours; it was not touched.
+        StoreTooNew: A later palaver wrote it; it was not touched.
+        StoreReadOnly: It, or its folder, may not be written, and it was to be.
+    """
+    path = opener.path
+    try:
+        if create and opener.writable:
+            _make(path)
+        _look(path)
+    except OSError as error:
+        raise os_fault(path, error) from error
+    if opener.writable and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        raise read_only(path)
+    connection = opener.bare()
+    with closing(connection):
+        try:
+            found = _format(connection, path)
+            if found < newest_format():
+                _upgrade(opener, connection, found)
+        except apsw.Error as error:
+            raise fault(path, opener.wait, error, connection.system_errno) from error
+
+
+def _make(path: Path) -> None:
+    """Make the file and the folders above it, readable by nobody else from the first moment on; SQLite copies the mode to its side files."""
+    for folder in reversed([place for place in path.parents if not place.exists()]):
+        folder.mkdir(_PRIVATE_FOLDER, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE_FILE))
+
+
+def _look(path: Path) -> None:
+    """Refuse what is no SQLite database, before SQLite touches it."""
+    if path.exists() and not path.is_file():
+        raise InvalidInput(
+            f"{path} is no file, so it is no palaver store.", hint="Name a file; it is made when it is missing."
+        )
+    with path.open("rb") as file:
+        start = file.read(len(_MAGIC))
+    if start not in {b"", _MAGIC}:
+        raise InvalidInput(
+            f"{path} is no palaver store: it is no SQLite database.", hint="It was not touched. Name another file."
+        )
+
+
+def newest_format() -> int:
+    """Give the format that this palaver writes."""
+    return migrations()[-1].version
+
+
+def _number(connection: apsw.Connection, pragma: str) -> int:
+    found = connection.pragma(pragma)
+    return found if isinstance(found, int) else 0
+
+
+def _format(connection: apsw.Connection, path: Path) -> int:
+    """Give the format of what is there, 0 for an empty file."""
+    found, owner = _number(connection, "user_version"), _number(connection, "application_id")
+    empty = connection.execute("SELECT count(*) = 0 FROM sqlite_schema").get
+    if owner != APPLICATION_ID and not (empty and owner == found == 0):
+        raise InvalidInput(
+            f"{path} is no palaver store: it is the SQLite database of another program.",
+            hint="It was not touched. Name another file.",
+        )
+    if found > newest_format():
+        raise StoreTooNew(found, newest_format())
+    return found
+
+
+def _upgrade(opener: Opener, connection: apsw.Connection, found: int) -> None:
+    if not opener.writable:
+        raise StoreReadOnly(
+            f"{opener.path} has format {found}; reading needs format {newest_format()}.",
+            hint="Open it once for writing, which upgrades it.",
+        )
+    connection.pragma("secure_delete", "ON")
+    connection.pragma("synchronous", "FULL")
+    connection.pragma("fullfsync", "ON")
+    _use_wal(opener, connection)
+    for migration in migrations():
+        _migrate(connection, migration)
+
+
+def _use_wal(opener: Opener, connection: apsw.Connection) -> None:
+    """Switch to a write-ahead log; SQLite gives up at once when two processes do this to a new file, so try for as long as we may wait."""
+    deadline = monotonic() + opener.wait
+    while True:
+        try:
+            mode = connection.pragma("journal_mode", "WAL")
+        except apsw.BusyError:
+            if monotonic() > deadline:
+                raise
+            sleep(_RETRY_SECONDS)
+        else:
+            break
+    if mode != "wal":
+        raise StoreError(
+            f"{opener.path} lies where SQLite cannot keep a write-ahead log.",
+            hint="Use a local disk, no network share.",
+        )
+
+
+def _migrate(connection: apsw.Connection, migration: Migration) -> None:
+    """Do one migration and record it, in one transaction, unless another process was faster."""
+    with _transaction(connection):
+        if _number(connection, "user_version") >= migration.version:
+            return
+        connection.execute(migration.sql)
+        connection.execute(
+            "INSERT INTO migrations VALUES (?, ?, ?, ?)", (migration.version, migration.name, migration.sha256, now())
+        )
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", migration.version)
+
+
+@contextmanager
+def _transaction(connection: apsw.Connection) -> Iterator[None]:
+    """Commit at the end, undo on any error."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,44 @@
+-- name: session_add
+INSERT INTO sessions (session_id, name, subject, workdir, created_at, trashed_at, root, metadata)
+VALUES (:session_id, :name, :subject, :workdir, :created_at, :trashed_at, :root, :metadata)
+ON CONFLICT (session_id) DO NOTHING;
+
+-- name: session_no
+SELECT session_no FROM sessions WHERE session_id = ?;
+
+-- name: session_get
+SELECT session_id, name, subject, workdir, created_at, updated_at, trashed_at, root, metadata
+FROM sessions JOIN session_activity USING (session_no)
+WHERE session_id = ?;
+
+-- name: session_list
+SELECT session_id
+FROM sessions JOIN session_activity USING (session_no)
+WHERE (trashed_at IS NOT NULL) = :trashed
+  AND (:name IS NULL OR name = :name)
+  AND (:subject IS NULL OR subject = :subject)
+ORDER BY updated_at DESC, session_id DESC
+LIMIT :limit;
+
+-- name: session_set
+UPDATE sessions
+SET name = :name, subject = :subject, workdir = :workdir, trashed_at = :trashed_at, root = :root, metadata = :metadata
+WHERE session_id = :session_id;
+
+-- name: source_put
+INSERT INTO sources (identity, session_no, format, path, digest, raw, record_index, imported_at)
+VALUES (:identity, :session_no, :format, :path, :digest, :raw, :index, :imported_at)
+ON CONFLICT (identity) DO UPDATE SET
+  session_no = excluded.session_no, format = excluded.format, path = excluded.path, digest = excluded.digest,
+  raw = excluded.raw, record_index = excluded.record_index, imported_at = excluded.imported_at;
+
+-- name: source_get
+SELECT f.identity, s.session_id, f.format, f.path, f.digest, f.raw, f.record_index, f.imported_at
+FROM sources AS f JOIN sessions AS s USING (session_no)
+WHERE f.identity = ?;
+
+-- name: sources_of
+SELECT f.identity, s.session_id, f.format, f.path, f.digest, f.raw, f.record_index, f.imported_at
+FROM sources AS f JOIN sessions AS s USING (session_no)
+WHERE s.session_no = ?
+ORDER BY f.identity;

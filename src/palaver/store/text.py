@@ -1,0 +1,108 @@
+"""The text of searches: how words are found in it, whatever the backend.
+
+Two rules bound what a search may find, and every backend keeps to them:
+
+- *Sound*: an entry that is found holds every word of the query, ignoring case.
+- *Complete*: an entry is found when it holds every word of the query delimited, that is, not inside a longer run of letters and digits
+  (each character of a script that is written without spaces delimits itself).
+
+A word is what stands between blanks in the query; punctuation in it is looked for as it stands. A word without any letter, digit or
+pictograph is no word.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+
+SNIPPET_CHARACTERS = 160
+"""About how long a snippet is, in characters."""
+
+OPEN, CLOSE = "\x02", "\x03"
+"""What stands around each match in a snippet."""
+
+TOKEN_CHARACTERS = 64
+"""Longer tokens are cut to this length in an index; the text itself decides afterwards."""
+
+# Scripts written without spaces: Thai to Tibetan, Myanmar, Hangul Jamo, Khmer; CJK radicals to Yi; Hangul; compatibility forms; half-width kana;
+# the supplementary ideographic planes. Then symbols and pictographs. https://www.unicode.org/Public/UCD/latest/ucd/Blocks.txt
+_SINGLE = (
+    "\u0e00-\u0fff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u2e80-\u2fff\u3005-\u3007\u3021-\u30ff\u3100-\u9fff\ua000-\ua4cf"
+    "\uac00-\ud7ff\uf900-\ufaff\uff66-\uffdc\U00020000-\U0003ffff"
+    "\u2600-\u27bf\U0001f000-\U0001faff"
+)
+_TOKEN = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def composed(text: str) -> str:
+    """Give the text in normal form C, as file names of some systems are not."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def fold(text: str) -> str:
+    """Give the text as searches compare it: composed, without case."""
+    return composed(text).casefold()
+
+
+def words(query: str) -> tuple[str, ...]:
+    """Give the folded words of a query, each once, in order; pieces without letter, digit or pictograph are left out."""
+    found = (fold(word) for word in query.split() if _TOKEN.search(word))
+    return tuple(dict.fromkeys(found))
+
+
+def holds(folded: str, wanted: Sequence[str]) -> bool:
+    """Tell whether folded text holds every word."""
+    return all(word in folded for word in wanted)
+
+
+def tokens(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Give each token of a text as (whole, parts): an identifier such as `getUserName` has parts, other tokens only themselves."""
+    for found in _TOKEN.finditer(text):
+        token = found[0]
+        if len(token) > TOKEN_CHARACTERS:
+            yield token.casefold()[:TOKEN_CHARACTERS], ()
+        elif token.isascii() and (token.islower() or token.isdigit()):
+            yield token, ()
+        else:
+            parts = _HUMP.split(token)
+            yield token.casefold(), tuple(part.casefold() for part in parts) if len(parts) > 1 else ()
+
+
+def _first(folded: str, wanted: Sequence[str]) -> int:
+    places = [place for word in wanted if (place := folded.find(word)) >= 0]
+    return min(places, default=0)
+
+
+def _origins(text: str) -> list[int]:
+    """Give for each folded character the place of the character of `text` that it came from, and the end."""
+    return [place for place, character in enumerate(text) for _ in character.casefold()] + [len(text)]
+
+
+def snippet(text: str, wanted: Sequence[str]) -> str:
+    """Give the composed text around the first match on one line, with U+0002 before and U+0003 after each match.
+
+    Control characters of the text itself are shown as blanks, so that no text can forge a mark.
+    """
+    folded = text.casefold()
+    origins: Sequence[int] = range(len(text) + 1) if len(folded) == len(text) else _origins(text)
+    first = _first(folded, wanted)
+    start = max(0, first - SNIPPET_CHARACTERS // 4)
+    stop = min(len(folded), start + max(SNIPPET_CHARACTERS, first - start + max(map(len, wanted), default=0)))
+    found = (
+        re.finditer("|".join(map(re.escape, sorted(wanted, key=len, reverse=True))), folded[start:stop])
+        if wanted
+        else ()
+    )
+    pieces, done = [], start
+    for match in found:
+        begin, end = start + match.start(), start + match.end()
+        pieces += [_line(text[origins[done] : origins[begin]]), OPEN, _line(text[origins[begin] : origins[end]]), CLOSE]
+        done = end
+    pieces.append(_line(text[origins[done] : origins[stop]]))
+    return f"{'…' if start else ''}{''.join(pieces)}{'…' if stop < len(folded) else ''}"
+
+
+def _line(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)
