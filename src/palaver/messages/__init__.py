@@ -18,8 +18,9 @@ from palaver.messages.blocks import (
     UserContent,
 )
 from palaver.messages.calls import FunctionCall
+from palaver.messages.canonical import canonical_json, digest
 from palaver.messages.chat import from_anthropic_dict, from_chat_dict, stop_reason_of
-from palaver.messages.codec import canonical_json, decode, digest, encode, hydrate, media_of
+from palaver.messages.codec import decode, encode, hydrate, media_of
 from palaver.messages.frozen import FrozenDict, FrozenList, thaw
 from palaver.messages.media import Media
 from palaver.messages.message import (

@@ -6,12 +6,14 @@ A block of a type this version does not know is kept whole as :class:`UnknownCon
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Discriminator, Tag
 
 from palaver.errors import InvalidMedia
-from palaver.messages.frozen import EMPTY
+from palaver.messages.canonical import canonical_json
+from palaver.messages.frozen import EMPTY, FrozenDict
 from palaver.messages.media import Media
 from palaver.messages.normalize import Change, freeze
 from palaver.messages.roles import ToolKind
@@ -46,14 +48,14 @@ class TextContent(Value):
 class _MediaMeta(ValueMeta):
     """Constructors that may read files and Pillow images, which validation never does."""
 
-    def from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Turn whatever a program passes into media."""
         for name in ("images", "audio"):
             if name in values:
-                values[name] = tuple(cls.of_python(source) for source in _listed(values[name]))
+                values[name] = tuple(cls._medium(source) for source in _listed(values[name]))
         return values
 
-    def of_python(cls, source: Any) -> Media:  # noqa: ANN401 - whatever a program passes
+    def _medium(cls, source: Any) -> Media:  # noqa: ANN401 - whatever a program passes
         """Make one media value."""
         return Media.of(source, "image")
 
@@ -61,7 +63,7 @@ class _MediaMeta(ValueMeta):
 class _AudioMeta(_MediaMeta):
     """Sound by its file name is spelt ``file:<path>``."""
 
-    def of_python(cls, source: Any) -> Media:  # noqa: ANN401 - whatever a program passes
+    def _medium(cls, source: Any) -> Media:  # noqa: ANN401 - whatever a program passes
         """Make one media value."""
         if isinstance(source, str) and source.startswith("file:"):
             return Media.from_file(source.removeprefix("file:"), "audio")
@@ -75,7 +77,7 @@ class ImageContent(Value, metaclass=_MediaMeta):
     images: tuple[Media, ...] = ()
 
     @classmethod
-    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Turn data into media, reading no file."""
         values["images"] = tuple(Media.of_data(source, "image") for source in _listed(values.get("images", ())))
         return values
@@ -106,7 +108,7 @@ class AudioContent(Value, metaclass=_AudioMeta):
     audio: tuple[Media, ...] = ()
 
     @classmethod
-    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Turn data into media, reading no file."""
         values["audio"] = tuple(Media.of_data(source, "audio") for source in _listed(values.get("audio", ())))
         return values
@@ -142,7 +144,7 @@ class ThinkingContent(Value):
         artefact: The provider's own item, such as OpenAI's reasoning item with its encrypted content.
     """
 
-    free: ClassVar[frozenset[str]] = frozenset({"artefact"})
+    _free: ClassVar[frozenset[str]] = frozenset({"artefact"})
 
     type: Literal["thinking"] = "thinking"
     content: str = ""
@@ -166,7 +168,7 @@ class ToolCallContent(Value):
         artefact: What the provider wants back with the call, such as Gemini's thought signature.
     """
 
-    free: ClassVar[frozenset[str]] = frozenset({"args", "artefact"})
+    _free: ClassVar[frozenset[str]] = frozenset({"args", "artefact"})
 
     type: Literal["tool_call"] = "tool_call"
     id: str = ""
@@ -178,24 +180,31 @@ class ToolCallContent(Value):
     artefact: JsonObject = EMPTY
 
     @classmethod
-    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Read arguments that come as text; what cannot be read is kept with the reason."""
-        if isinstance(values.get("args"), str):
+        was_text = isinstance(values.get("args"), str)
+        if was_text:
             values["raw_args"] = values.pop("args")
         raw = values.get("raw_args")
         if not isinstance(raw, str) or values.get("args"):
             return values
         changes: list[Change] = []
         try:
-            args = read_arguments(raw)
-            values["args"] = freeze(args, "args", changes)
+            values["args"] = read_arguments(raw, changes)
         except ValueError as error:
-            return values | {"error": values.get("error") or str(error)}
+            return values | {"args": EMPTY, "error": values.get("error") or str(error)}
         if changes:
             values["changes"] = (*values.get("changes", ()), *changes)
-        if write_arguments(args) == raw:
+        if was_text and write_arguments(values["args"]) == raw:
             values["raw_args"] = None
         return values
+
+    def stored_fields(self) -> list[tuple[str, Any]]:
+        """Leave out arguments that are read again from their text."""
+        stored = super().stored_fields()
+        if self.raw_args is None or self.error is not None:
+            return stored
+        return [item for item in stored if item[0] != "args"]
 
     @property
     def arguments(self) -> str:
@@ -210,26 +219,29 @@ def _refuse_constant(constant: str) -> None:
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
-def read_arguments(text: str) -> dict[str, Any]:
-    """Read the JSON object a model wrote as a tool's arguments; an empty text counts as none.
+def read_arguments(text: str, changes: list[Change]) -> FrozenDict:
+    """Read the JSON object a model wrote as a tool's arguments, an empty text as an empty one.
+
+    What had to be normalised is appended to ``changes``.
 
     Raises:
         ValueError: It is no JSON, or JSON of another kind, or nested too deeply.
     """
     if not text.strip():
-        return {}
+        return EMPTY
     try:
         args = _DECODER.decode(text)
     except RecursionError:
         raise ValueError("The arguments are nested too deeply.") from None
     if not isinstance(args, dict):
         raise ValueError(f"The arguments are JSON of type {type(args).__name__}, not an object.")  # noqa: TRY004
-    return args
+    frozen: FrozenDict = freeze(args, "args", changes)
+    return frozen
 
 
-def write_arguments(args: object) -> str:
-    """Write a tool's arguments as JSON text, keys in the order of the canonical form."""
-    return json.dumps(args, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+def write_arguments(args: Mapping[str, Any]) -> str:
+    """Write a tool's arguments as JSON text, in the canonical form."""
+    return canonical_json(args).decode()
 
 
 class UnknownContent(Value):
@@ -250,7 +262,7 @@ class ToolResultContent(Value):
         name: The tool's name, where the source gives it.
     """
 
-    free: ClassVar[frozenset[str]] = frozenset({"metadata"})
+    _free: ClassVar[frozenset[str]] = frozenset({"metadata"})
 
     type: Literal["tool_result"] = "tool_result"
     id: str = ""

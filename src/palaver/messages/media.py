@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import io
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 from urllib.parse import unquote_to_bytes
 
 from pydantic import field_serializer
 
 from palaver.errors import InvalidMedia, MediaUnavailable
+from palaver.messages.canonical import digest
 from palaver.messages.value import Value
 
 __all__ = ["Media", "sniff"]
@@ -26,7 +26,7 @@ MediaKind = Literal["image", "audio"]
 
 # First bytes -> type. Images: PNG 1.2 section 12.12, JPEG ISO/IEC 10918-1 B.1.1.3, GIF89a section 17, the WebP container
 # specification, TIFF 6.0 section 2. Sound: ID3v2 section 3.1 and MPEG frame sync (layer III), RFC 3533, RFC 9639, RIFF/WAVE.
-_MAGIC = {
+_MAGIC: dict[MediaKind, tuple[tuple[bytes, str], ...]] = {
     "image": (
         (b"\xff\xd8\xff", "image/jpeg"),
         (b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -44,7 +44,7 @@ _MAGIC = {
         (b"fLaC", "audio/flac"),
     ),
 }
-_RIFF = {"image": (b"WEBP", "image/webp"), "audio": (b"WAVE", "audio/wav")}
+_RIFF: dict[MediaKind, tuple[bytes, str]] = {"image": (b"WEBP", "image/webp"), "audio": (b"WAVE", "audio/wav")}
 _PIL_TYPES = {"JPEG": "image/jpeg", "PNG": "image/png", "GIF": "image/gif", "WEBP": "image/webp"}
 _PNG_MODES = frozenset({"1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16"})
 
@@ -71,6 +71,8 @@ class Media(Value):
         data: The bytes while they are in memory; never part of the stored form.
     """
 
+    _never_stored: ClassVar[frozenset[str]] = frozenset({"data"})
+
     media_type: str = ""
     digest: str = ""
     size: int = 0
@@ -78,16 +80,15 @@ class Media(Value):
     data: bytes | None = None
 
     @classmethod
-    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Decode base64 and name the bytes; a digest that came with other bytes is refused."""
+    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Decode base64 and name the bytes by what they are."""
         data = values.get("data")
         if isinstance(data, str):
             data = values["data"] = _from_base64(data)
         if isinstance(data, bytes):
-            digest = hashlib.sha256(data).hexdigest()
-            if values.get("digest") not in {None, "", digest}:
-                raise InvalidMedia(f"The bytes are not those of {values['digest']}: their digest is {digest}.")
-            values |= {"digest": digest, "size": len(data)}
+            values |= _facts(data, values.get("digest"), values.get("media_type") or "")
+        if not values.get("digest") and values.get("url") is None:
+            raise InvalidMedia("A medium has bytes, the digest of bytes, or an address.")
         return values
 
     @classmethod
@@ -98,12 +99,13 @@ class Media(Value):
             InvalidMedia: These are no image that is known, and nobody says what they are. (Sound that is not known counts as
                 MPEG, whose streams may start anywhere.)
         """
-        found = sniff(data, kind) or (media_type if media_type.startswith(f"{kind}/") else None)
-        if found is None and (kind == "image" or not data):
+        if not media_type.startswith(f"{kind}/"):
+            media_type = sniff(data, kind) or ("audio/mpeg" if kind == "audio" and data else "")
+        if not media_type:
             raise InvalidMedia(
                 f"These {len(data)} bytes are no {kind} palaver knows.", hint="Pass PNG, JPEG, GIF or WebP."
             )
-        return cls(media_type=found or "audio/mpeg", data=bytes(data))
+        return cls(media_type=media_type, data=bytes(data))
 
     @classmethod
     def from_text(cls, text: str, kind: MediaKind = "image", media_type: str = "") -> Media:
@@ -168,7 +170,7 @@ class Media(Value):
         if isinstance(source, bytes | bytearray | memoryview):
             return cls.from_bytes(bytes(source), kind)
         if isinstance(source, dict):
-            return cls.model_validate(source)
+            return cls(**source)
         raise InvalidMedia(f"A {type(source).__name__} is no {kind}.")
 
     def to_base64(self) -> tuple[str, str]:
@@ -208,6 +210,22 @@ class Media(Value):
     def __repr__(self) -> str:
         """Show what it is, without its bytes."""
         return f"Media({self.url!r})" if self.url else f"Media({self.media_type!r}, {self.digest[:12]}…, {self.size} bytes)"
+
+
+def _facts(data: bytes, claimed_digest: object, claimed_type: str) -> dict[str, Any]:
+    """Name bytes; a type that was claimed counts only where the first bytes say nothing.
+
+    Raises:
+        InvalidMedia: They are not the bytes of the digest that came with them, or nobody says what they are.
+    """
+    found = digest(data)
+    if claimed_digest not in {None, "", found}:
+        raise InvalidMedia(f"The bytes are not those of {claimed_digest}: their digest is {found}.")
+    kinds = [kind for kind in _MAGIC if claimed_type.startswith(f"{kind}/")] or list(_MAGIC)
+    media_type = next(filter(None, (sniff(data, kind) for kind in kinds)), claimed_type)
+    if not media_type:
+        raise InvalidMedia(f"These {len(data)} bytes are no image and no sound palaver knows.")
+    return {"digest": found, "size": len(data), "media_type": media_type}
 
 
 def _from_base64(text: str) -> bytes:

@@ -22,19 +22,27 @@ from palaver.messages.blocks import (
     ThinkingContent,
     ToolCallContent,
     ToolResultContent,
-    UnknownContent,
 )
 from palaver.messages.calls import FunctionCall
+from palaver.messages.forms import (
+    CONVENIENT,
+    changes_in,
+    content_of,
+    default_modality,
+    default_name,
+    take_convenient,
+    with_content,
+)
 from palaver.messages.frozen import EMPTY
-from palaver.messages.normalize import Change
-from palaver.messages.parts import blocks_of, call_of, part_of
 from palaver.messages.roles import SPEAKER_OF_ROLE, APITypes, Modalities, Role, Speaker, StopReason
 from palaver.messages.usage import NO_USAGE, InvokeCost, Usage
-from palaver.messages.value import JsonObject, Value, ValueMeta, invalid_message
+from palaver.messages.value import JsonObject, Value, ValueMeta, own_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Self
+
+    from palaver.messages.normalize import Change
 
 __all__ = [
     "AgentMessage",
@@ -51,8 +59,9 @@ __all__ = [
     "UserMessage",
 ]
 
+_FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LIMIT = 64  # the longest name OpenAI's chat completions accept
-_CONVENIENT = frozenset({"content", "tool_calls", "function_calls", "tool_call_id", "static"})
+_DERIVED = frozenset({"name", "modality", "speaker"})
 _ROLE_OF_WORD = {role.value: role for role in Role}
 
 
@@ -103,7 +112,8 @@ class Message(Value, metaclass=MessageMeta):
 
     model_config = ConfigDict(defer_build=True)
 
-    free: ClassVar[frozenset[str]] = frozenset({"metadata", "parsed"})
+    _free: ClassVar[frozenset[str]] = frozenset({"metadata", "parsed"})
+    _always_stored: ClassVar[frozenset[str]] = _DERIVED | {"role"}
 
     role: Role
     contents: tuple[Content, ...] = ()
@@ -139,12 +149,12 @@ class Message(Value, metaclass=MessageMeta):
         return tuple(_logprob(item) for item in value or ())
 
     @classmethod
-    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Turn the convenient forms into blocks and derive what was not given."""
         word = values.get("role") or cls.__pydantic_fields__["role"].default
         role = values["role"] = _ROLE_OF_WORD.get(word) or Role(word)
-        if not _CONVENIENT.isdisjoint(values):
-            _take_convenient(role, values)
+        if not CONVENIENT.isdisjoint(values):
+            take_convenient(role, values)
         contents = values.setdefault("contents", ())
         if values.get("id") is None:
             values["id"] = new_message_id()
@@ -158,17 +168,23 @@ class Message(Value, metaclass=MessageMeta):
             values["speaker"] = SPEAKER_OF_ROLE[role]
         return values
 
+    def stored_fields(self) -> list[tuple[str, Any]]:
+        """Leave out what is derived again."""
+        derived = self._derived()
+        return [item for item in super().stored_fields() if item[0] not in derived or item[1] != derived[item[0]]]
+
+    def _derived(self) -> dict[str, Any]:
+        role, contents = self.role, self.contents
+        return {
+            "name": default_name(role, contents),
+            "modality": default_modality(contents),
+            "speaker": SPEAKER_OF_ROLE[role],
+        }
+
     @property
     def content(self) -> str | list[dict[str, Any]] | None:
         """The convenient form: text if there is one text block, parts if there is more, None for calls alone."""
-        results = [block for block in self.contents if isinstance(block, ToolResultContent)]
-        if len(results) == 1 and len(self.contents) == 1:
-            inner = results[0].content
-            return inner if isinstance(inner, str) else [part for block in inner for part in part_of(block)]
-        said = [block for block in self.contents if not isinstance(block, ThinkingContent | ToolCallContent)]
-        if len(said) == 1 and isinstance(said[0], TextContent):
-            return said[0].content
-        return [part for block in said for part in part_of(block)] if said else None
+        return content_of(self.contents)
 
     @property
     def function_calls(self) -> list[FunctionCall]:
@@ -196,7 +212,7 @@ class Message(Value, metaclass=MessageMeta):
     @property
     def sanitized_name(self) -> str:
         """The name with every character outside ``[A-Za-z0-9_-]`` replaced by ``_``, at most 64 long, never empty."""
-        return re.sub(r"[^A-Za-z0-9_-]", "_", self.name)[:_NAME_LIMIT] or "_"
+        return _FOREIGN.sub("_", self.name)[:_NAME_LIMIT] or "_"
 
     @property
     def cost(self) -> InvokeCost:
@@ -206,10 +222,7 @@ class Message(Value, metaclass=MessageMeta):
     @property
     def normalized(self) -> tuple[Change, ...]:
         """Everything the edge changed in this message, its blocks included, with places seen from the message."""
-        inner = (
-            change.under(f"contents[{i}]") for i, block in enumerate(self.contents) for change in _all_changes(block)
-        )
-        return (*self.changes, *inner)
+        return (*self.changes, *changes_in(self.contents))
 
     def text_content(self) -> str:
         """Join the text of all text blocks, with nothing in between."""
@@ -241,7 +254,7 @@ class Message(Value, metaclass=MessageMeta):
         try:
             return cls.model_validate(fields)
         except ValidationError as error:
-            raise invalid_message(cls.__name__, error) from error
+            raise own_error(cls.__name__, error) from error
 
     def to_api_dict(self) -> dict[str, Any]:
         """Give the chat-completions dict: role and content, and the other keys only where they say something.
@@ -273,14 +286,13 @@ class Message(Value, metaclass=MessageMeta):
         """
         if not update:
             return super().model_copy(deep=deep)
-        values = {**self.__dict__, **(self.__pydantic_extra__ or {})}
-        for derived in ("name", "modality"):
-            if values[derived] == _DERIVED[derived](self.role, self.contents):
-                del values[derived]
         changes = dict(update)
         if "content" in changes:
-            changes["contents"] = _with_content(self, changes.pop("content"))
-        return type(self)(**(values | changes))
+            changes["contents"] = with_content(self.contents, changes.pop("content"))
+        for name, value in self._derived().items():
+            if name not in changes and getattr(self, name) == value:
+                changes[name] = None  # to be derived again
+        return super().model_copy(update=changes)
 
 
 BaseMessage = Message
@@ -339,16 +351,18 @@ class ToolMessage(Message):
         """Make one of a single result."""
         return cls(contents=(result,))
 
+    def text_content(self) -> str:
+        """Join the text of all results by line breaks."""
+        return "\n".join(result.text() for result in self.tool_results())
+
     def split(self) -> tuple[Self, ...]:
         """Give one message a result, sharing ``metadata['batch_id']``; a message of one result is given as it is."""
         if len(self.contents) <= 1:
             return (self,)
         batch = {**self.metadata, "batch_id": self.id}
         return tuple(
-            self.model_copy(
-                update={"contents": (block,), "id": f"{self.id}-{i}", "metadata": batch, "modality": None, "name": ""}
-            )
-            for i, block in enumerate(self.contents)
+            self.model_copy(update={"contents": (block,), "id": f"{self.id}-{index}", "metadata": batch})
+            for index, block in enumerate(self.contents)
         )
 
 
@@ -407,39 +421,6 @@ _SPEAKING = frozenset({SystemMessage, UserMessage, AssistantMessage, ToolMessage
 _WIRE_ROLES = {Role.TOOL_CALL: Role.ASSISTANT}
 
 
-def default_name(role: Role, contents: Iterable[Any]) -> str:
-    """Name the sender by role; a tool by the name in its result."""
-    if role is not Role.TOOL:
-        return _NAME_OF_ROLE[role]
-    names = (_field(block, "name") for block in contents if _field(block, "type") == "tool_result")
-    return next(filter(None, names), "tool")
-
-
-def default_modality(contents: Iterable[Any]) -> Modalities:
-    """Derive the modality from the blocks: the richest one wins, text is the least."""
-    found = Modalities.TEXT
-    for block in contents:
-        modality = _MODALITY_OF_TYPE.get(_field(block, "type"), Modalities.TEXT)
-        if _RICHNESS[modality] > _RICHNESS[found]:
-            found = modality
-    return found
-
-
-_NAME_OF_ROLE = {role: role.value for role in Role} | {Role.TOOL_CALL: Role.ASSISTANT.value}
-_MODALITY_OF_TYPE = {"image": Modalities.IMAGE, "audio": Modalities.AUDIO, "tool_call": Modalities.FUNCTION_CALL}
-_RICHNESS = {Modalities.TEXT: 0, Modalities.FUNCTION_CALL: 1, Modalities.AUDIO: 2, Modalities.IMAGE: 3}
-
-
-def _field(block: Any, name: str) -> Any:  # noqa: ANN401 - a block, or its fields before they are validated
-    return block.get(name) if isinstance(block, dict) else getattr(block, name, None)
-
-
-_DERIVED: dict[str, Any] = {
-    "name": default_name,
-    "modality": lambda _role, contents: default_modality(contents),
-}
-
-
 def _member(values: Mapping[str, Any]) -> type[Message]:
     """Choose the class for the fields of a message that says something."""
     word = values.get("role") or Role.USER
@@ -468,53 +449,6 @@ def _member_name(data: Any) -> str | None:  # noqa: ANN401 - a message or its fi
     if isinstance(data, Message):
         return _MEMBER_OF_ROLE[data.role].__name__
     return _member(data).__name__ if isinstance(data, dict) else None
-
-
-def _take_convenient(role: Role, values: dict[str, Any]) -> None:
-    """Turn content, calls and the call answered into blocks."""
-    content, call_id = values.pop("content", None), values.pop("tool_call_id", None)
-    calls = (*(values.pop("tool_calls", None) or ()), *(values.pop("function_calls", None) or ()))
-    values.pop("static", None)
-    contents: tuple[Any, ...] = (*(values.get("contents") or ()), *blocks_of(content))
-    if role is Role.TOOL:
-        contents = _as_result(contents, content, call_id, values)
-    elif call_id is not None:
-        values["metadata"] = {**(values.get("metadata") or {}), "tool_call_id": call_id}
-    values["contents"] = (*contents, *map(call_of, calls)) if calls else contents
-
-
-def _as_result(contents: tuple[Any, ...], content: object, call_id: object, values: dict[str, Any]) -> tuple[Any, ...]:
-    """Put a tool's plain content into the result block of its call."""
-    if any(isinstance(block, ToolResultContent) for block in contents) or content is None:
-        return contents
-    answered = call_id if call_id is not None else (values.get("metadata") or {}).get("tool_call_id", "")
-    inner = content if isinstance(content, str) else contents
-    return (ToolResultContent(id=answered, content=inner, name=values.get("name")),)
-
-
-def _with_content(message: Message, content: object) -> tuple[Any, ...]:
-    """Replace what was said by new content, where it stood."""
-    kept = (ThinkingContent, ToolCallContent)
-    results = message.tool_results()
-    if message.role is Role.TOOL and len(results) == 1 and isinstance(content, str):
-        return (ToolResultContent(**(dict(results[0]) | {"content": content})),)
-    new = blocks_of(content)
-    first = next((i for i, block in enumerate(message.contents) if not isinstance(block, ThinkingContent)), None)
-    at = len(message.contents) if first is None else first
-    before = [block for block in message.contents[:at] if isinstance(block, kept)]
-    after = [block for block in message.contents[at:] if isinstance(block, kept)]
-    return (*before, *new, *after)
-
-
-def _all_changes(block: Any) -> tuple[Change, ...]:  # noqa: ANN401 - any block
-    """Give the changes of a block and of the blocks in it."""
-    inner = getattr(block, "content", None)
-    if not isinstance(inner, tuple):
-        return tuple(block.changes)
-    return (
-        *block.changes,
-        *(change.under(f"content[{i}]") for i, part in enumerate(inner) for change in part.changes),
-    )
 
 
 def _logprob(item: Any) -> Any:  # noqa: ANN401 - whatever a provider gave

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 from dataclasses import asdict, dataclass, is_dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,6 +26,7 @@ REPLACEMENT = "\ufffd"
 ADDED = -1
 """In a run: the replacement was added, to keep two keys apart, and stands for nothing."""
 
+_ROOT = re.compile(r"[.\[]")
 _FIRST_SURROGATE, _LAST_SURROGATE = 0xD800, 0xDFFF
 _MAX_DEPTH = 96  # the JSON reader of pydantic-core stops at 200; a value may itself lie some levels deep in an entry
 _MAX_BITS = 14_000  # Python refuses to write integers of more than 4300 digits
@@ -49,6 +51,16 @@ class Change:
     kind: ChangeKind
     runs: tuple[tuple[int, int, int], ...] = ()
     original: str = ""
+
+    @property
+    def root(self) -> str:
+        """The field of the value that holds the record."""
+        return _ROOT.split(self.place, maxsplit=1)[0]
+
+    def stored_fields(self) -> list[tuple[str, Any]]:
+        """Give what the record says, sorted by name."""
+        fields = (("kind", self.kind), ("original", self.original), ("place", self.place), ("runs", self.runs))
+        return [(name, field) for name, field in fields if field]
 
     def under(self, prefix: str) -> Change:
         """Give the same change seen from a value that holds this one at ``prefix``."""

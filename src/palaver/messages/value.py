@@ -3,90 +3,101 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import CoreSchema, core_schema
 
-from palaver.errors import InvalidMessage
+from palaver.errors import InvalidMessage, PalaverError
 from palaver.messages.frozen import EMPTY, FrozenDict, thaw
 from palaver.messages.normalize import Change, clean_text, freeze, is_clean
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Self
+
     from pydantic._internal._model_construction import ModelMetaclass
 else:
     ModelMetaclass = type(BaseModel)
 
-__all__ = ["JsonObject", "Value", "ValueMeta", "invalid_message"]
+__all__ = ["JsonObject", "Value", "ValueMeta", "own_error"]
 
 
-class _Frozen:
+class _JsonSchema:
     """The schema of a mapping that :func:`freeze` made; None stands for an empty one."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
         return core_schema.no_info_plain_validator_function(
-            _frozen_dict,
+            cls._validated,
             json_schema_input_schema=core_schema.dict_schema(),
             serialization=core_schema.plain_serializer_function_ser_schema(thaw),
         )
 
+    @staticmethod
+    def _validated(value: object) -> FrozenDict:
+        if isinstance(value, FrozenDict):
+            return value
+        if value is None:
+            return EMPTY
+        raise ValueError("must be a mapping")
 
-def _frozen_dict(value: object) -> FrozenDict:
-    if isinstance(value, FrozenDict):
-        return value
-    if value is None:
-        return EMPTY
-    raise ValueError("must be a mapping")
 
-
-JsonObject = Annotated[Mapping[str, Any], _Frozen]
+JsonObject = Annotated[Mapping[str, Any], _JsonSchema]
 """A field that holds any JSON object; what it hands out is read-only all the way down."""
 
 
+def own_error(what: str, error: ValidationError) -> PalaverError:
+    """Turn pydantic's error into palaver's: the one a check of ours raised, else an InvalidMessage with every finding."""
+    findings = error.errors(include_url=False, include_input=False)
+    cause = findings[0].get("ctx", {}).get("error")
+    if isinstance(cause, PalaverError):
+        return cause
+    faults = tuple((".".join(map(str, found["loc"])), found["msg"]) for found in findings)
+    shown = "; ".join(f"{place}: {fault}" if place else fault for place, fault in faults)
+    return InvalidMessage(f"This is no {what}: {shown}.", faults=faults)
+
+
 class ValueMeta(ModelMetaclass):
-    """Constructors that take fields by position and raise palaver's own error."""
+    """Constructors that take fields by position and raise palaver's own errors."""
 
     def __call__(cls, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any value
         """Construct a value."""
         if args:
-            values |= zip(cls._positions(len(args)), args, strict=True)
+            values |= zip(cls._by_position(len(args)), args, strict=True)
         try:
-            return super().__call__(**cls.from_python(values))
+            return super().__call__(**cls._from_python(values))
         except ValidationError as error:
-            raise invalid_message(cls.__name__, error) from error
+            raise own_error(cls.__name__, error) from error
 
-    def _positions(cls, count: int) -> list[str]:
+    def _by_position(cls, count: int) -> list[str]:
         """Name the first fields in the order they are declared; the type is no position."""
         names = [name for name in cls.__pydantic_fields__ if name not in {"type", "changes"}]
         if count > len(names):
             raise TypeError(f"{cls.__name__} takes at most {len(names)} positional arguments, {count} were given.")
         return names[:count]
 
-    def from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Resolve what only a program may pass, such as a path; a class with such fields overrides it."""
+    def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Resolve what only a program may pass, such as a path; metaclasses of classes with such fields override it."""
         return values
-
-
-def invalid_message(what: str, error: ValidationError) -> InvalidMessage:
-    """Turn pydantic's error into palaver's, with one (place, fault) a finding."""
-    faults = tuple(
-        (".".join(map(str, found["loc"])), found["msg"]) for found in error.errors(include_url=False, include_input=False)
-    )
-    shown = "; ".join(f"{place}: {fault}" if place else fault for place, fault in faults)
-    return InvalidMessage(f"This is no {what}: {shown}.", faults=faults)
 
 
 class Value(BaseModel, metaclass=ValueMeta):
     """A frozen value that keeps fields it does not know and is fit to be stored and sent from the start.
 
-    ``changes`` records what had to be replaced in the strings of this value; see :mod:`palaver.messages.normalize`.
+    ``changes`` records what had to be replaced in it; see :mod:`palaver.messages.normalize`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, arbitrary_types_allowed=True)
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
 
-    free: ClassVar[frozenset[str]] = frozenset()
+    _free: ClassVar[frozenset[str]] = frozenset()
     """The declared fields that hold any JSON."""
+
+    _always_stored: ClassVar[frozenset[str]] = frozenset({"type"})
+    """The fields that are stored though they have their default: those that tell what the value is."""
+
+    _never_stored: ClassVar[frozenset[str]] = frozenset()
 
     changes: tuple[Change, ...] = ()
 
@@ -95,16 +106,16 @@ class Value(BaseModel, metaclass=ValueMeta):
     def _enter(cls, data: Any) -> Any:  # noqa: ANN401 - whatever is validated
         """Prepare, freeze and normalise what comes in as fields; a value passes as it is."""
         if type(data) is dict or isinstance(data, Mapping):
-            return cls.normalised(cls.prepare(dict(data)))
+            return cls._normalise(cls._prepare(dict(data)))
         return data
 
     @classmethod
-    def prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Fill in and convert fields before they are normalised; ``values`` may be changed and returned."""
+    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Fill in and convert fields before they are normalised; ``values`` may be changed and given back."""
         return values
 
     @classmethod
-    def normalised(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _normalise(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Replace what cannot be stored or sent in strings and free fields, recording it in ``changes``."""
         found: list[Change] = []
         known = cls.__pydantic_fields__
@@ -112,13 +123,59 @@ class Value(BaseModel, metaclass=ValueMeta):
             if type(value) is str:
                 if not is_clean(value):
                     values[key] = clean_text(value, key, found)
-            elif (key in cls.free or key not in known) and type(value) is not FrozenDict:
+            elif (key in cls._free or key not in known) and value is not EMPTY:
                 values[key] = freeze(value, key, found)
         if found:
             values["changes"] = (*values.get("changes", ()), *found)
         return values
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy the value, with some fields replaced and validated.
+
+        Raises:
+            InvalidMessage: The result would be no value of this class.
+        """
+        if not update:
+            return super().model_copy(deep=deep)
+        kept = tuple(change for change in self.changes if change.root not in update)
+        return type(self)(**({**self.__dict__, **(self.__pydantic_extra__ or {}), "changes": kept} | dict(update)))
+
+    def stored_fields(self) -> list[tuple[str, Any]]:
+        """Give the fields that differ from their default, and those of later versions, sorted by name."""
+        fields = self.__dict__
+        stored = [
+            (name, fields[name])
+            for name, default in _plan(type(self))
+            if fields[name] is not default and fields[name] != default
+        ]
+        if self.__pydantic_extra__:
+            stored = sorted([*stored, *self.__pydantic_extra__.items()], key=_name)
+        return stored
+
     @property
     def model_extra(self) -> dict[str, Any]:
         """The fields this version does not know, read-only."""
         return FrozenDict(self.__pydantic_extra__ or {})
+
+    @property
+    def model_fields_set(self) -> set[str]:
+        """The names of the fields that were given; a copy."""
+        return set(self.__pydantic_fields_set__)
+
+    def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
+        """Show what is stored."""
+        return [(name, field) for name, field in self.stored_fields() if name != "type"]
+
+
+def _name(item: tuple[str, Any]) -> str:
+    return item[0]
+
+
+@cache
+def _plan(kind: type[Value]) -> tuple[tuple[str, Any], ...]:
+    """Lay down once in which order the fields of a class are stored, each with the default it is left out for."""
+    return tuple(
+        (name, object() if name in kind._always_stored or field.default_factory else field.default)  # noqa: SLF001
+        for name, field in sorted(kind.model_fields.items())
+        if name not in kind._never_stored  # noqa: SLF001
+    )

@@ -1,0 +1,115 @@
+"""The convenient forms of a message, ``content`` and ``tool_calls``, turned into blocks and back.
+
+These are functions of blocks and plain fields; :mod:`palaver.messages.message` puts them on the classes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from palaver.messages.blocks import (
+    Content,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolResultContent,
+)
+from palaver.messages.parts import blocks_of, call_of, part_of
+from palaver.messages.roles import Modalities, Role
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from palaver.messages.normalize import Change
+
+__all__ = ["CONVENIENT", "changes_in", "content_of", "default_modality", "default_name", "take_convenient", "with_content"]
+
+CONVENIENT = frozenset({"content", "tool_calls", "function_calls", "tool_call_id", "static"})
+"""The keywords of a message's constructor that are no fields. ``static``, a mark for templating, says nothing here: stored text is
+never a template."""
+
+_NAME_OF_ROLE = {role: role.value for role in Role} | {Role.TOOL_CALL: Role.ASSISTANT.value}
+_MODALITY_OF_TYPE = {"image": Modalities.IMAGE, "audio": Modalities.AUDIO, "tool_call": Modalities.FUNCTION_CALL}
+_RICHNESS = {Modalities.TEXT: 0, Modalities.FUNCTION_CALL: 1, Modalities.AUDIO: 2, Modalities.IMAGE: 3}
+
+_Contents = tuple[Any, ...]  # blocks, or their fields before they are validated
+
+
+def take_convenient(role: Role, values: dict[str, Any]) -> None:
+    """Replace the convenient keywords among a message's fields by blocks in ``contents``."""
+    content, call_id = values.pop("content", None), values.pop("tool_call_id", None)
+    calls = (*(values.pop("tool_calls", None) or ()), *(values.pop("function_calls", None) or ()))
+    values.pop("static", None)
+    contents: _Contents = (*(values.get("contents") or ()), *blocks_of(content))
+    if role is Role.TOOL:
+        contents = _as_result(contents, content, call_id, values)
+    elif call_id is not None:
+        values["metadata"] = {**(values.get("metadata") or {}), "tool_call_id": call_id}
+    values["contents"] = (*contents, *map(call_of, calls)) if calls else contents
+
+
+def _as_result(contents: _Contents, content: object, call_id: object, values: dict[str, Any]) -> _Contents:
+    """Put a tool's plain content into the result block of its call."""
+    if content is None or any(isinstance(block, ToolResultContent) for block in contents):
+        return contents
+    answered = call_id if call_id is not None else (values.get("metadata") or {}).get("tool_call_id", "")
+    inner = content if isinstance(content, str) else contents
+    return (ToolResultContent(id=answered, content=inner, name=values.get("name")),)
+
+
+def default_name(role: Role, contents: Iterable[Any]) -> str:
+    """Name the sender by role; a tool by the name in its result."""
+    if role is not Role.TOOL:
+        return _NAME_OF_ROLE[role]
+    names = (_field(block, "name") for block in contents if _field(block, "type") == "tool_result")
+    return next(filter(None, names), "tool")
+
+
+def default_modality(contents: Iterable[Any]) -> Modalities:
+    """Derive the modality from the blocks: the richest one wins, text is the least."""
+    found = Modalities.TEXT
+    for block in contents:
+        modality = _MODALITY_OF_TYPE.get(_field(block, "type"), Modalities.TEXT)
+        if _RICHNESS[modality] > _RICHNESS[found]:
+            found = modality
+    return found
+
+
+def _field(block: Any, name: str) -> Any:  # noqa: ANN401 - a block, or its fields before they are validated
+    return block.get(name) if isinstance(block, dict) else getattr(block, name, None)
+
+
+def content_of(contents: Sequence[Content]) -> str | list[dict[str, Any]] | None:
+    """Give the convenient form: text if that is all that was said, parts if there is more, None for calls or thinking alone.
+
+    For the result of one call it is the result's content in the same form.
+    """
+    if len(contents) == 1 and isinstance(contents[0], ToolResultContent):
+        inner = contents[0].content
+        return inner if isinstance(inner, str) else [part for block in inner for part in part_of(block)]
+    said = [block for block in contents if not isinstance(block, ThinkingContent | ToolCallContent)]
+    if len(said) == 1 and isinstance(said[0], TextContent):
+        return said[0].content
+    return [part for block in said for part in part_of(block)] or None
+
+
+def with_content(contents: Sequence[Content], content: object) -> tuple[Content, ...]:
+    """Replace what was said, where it first stood; thinking and calls stay, as does the frame of a single tool result."""
+    if len(contents) == 1 and isinstance(contents[0], ToolResultContent):
+        inner = content if isinstance(content, str) else blocks_of(content)
+        return (contents[0].model_copy(update={"content": inner}),)
+    kept = [block for block in contents if isinstance(block, ThinkingContent | ToolCallContent)]
+    thoughts = 0
+    while thoughts < len(kept) and isinstance(kept[thoughts], ThinkingContent):
+        thoughts += 1
+    return (*kept[:thoughts], *blocks_of(content), *kept[thoughts:])
+
+
+def changes_in(contents: Iterable[Content]) -> Iterable[Change]:
+    """Give what the edge changed in blocks, with places that start at ``contents``."""
+    for index, block in enumerate(contents):
+        place = f"contents[{index}]"
+        yield from (change.under(place) for change in block.changes)
+        if isinstance(block, ToolResultContent) and isinstance(block.content, tuple):
+            for number, part in enumerate(block.content):
+                yield from (change.under(f"{place}.content[{number}]") for change in part.changes)
