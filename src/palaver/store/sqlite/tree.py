@@ -75,7 +75,7 @@ def _bindings(node: Node) -> dict[str, Any]:
         "place": node.order,
         "owner": node.owner,
         "parent_id": node.parent_id,
-        "ranges": json.dumps(node.ranges, separators=(",", ":")),
+        "ranges": json.dumps([(span.dialog, span.start, span.stop) for span in node.ranges], separators=(",", ":")),
         "split_point": node.split_point,
         "last_n": node.last_n,
         "first_k": node.first_k,
