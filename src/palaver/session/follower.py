@@ -1,0 +1,22 @@
+"""What may follow a store: the protocol of a replay log."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from palaver.log import Node
+from palaver.store.protocol import Store
+
+__all__ = ["Follower"]
+
+
+@runtime_checkable
+class Follower(Protocol):
+    """What is told of everything that was written, after the store has acknowledged it.
+
+    It must not raise for what the world does to it (a full disk, a missing folder): it warns, and catches up the next time.
+    """
+
+    def follow(self, store: Store, node: Node, upto: int) -> None:
+        """Follow a dialog up to its own entry `upto` (inclusive; -1: the dialog was made and has no entry of its own yet)."""
+        ...

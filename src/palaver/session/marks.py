@@ -1,0 +1,43 @@
+"""Labels and pins: marks on entries, found by their headers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+
+from palaver.log import Entry, Handle, Label, Pin, Place, Reader, Span, decode_entry
+
+__all__ = ["labels_in", "pins_in"]
+
+
+def labels_in(reader: Reader, spans: Sequence[Span]) -> Mapping[Handle, str]:
+    """Give the labels in force: the newest of each entry wins, and None takes it away."""
+    found: dict[Handle, str] = {}
+    for entry in _entries(reader, spans, "label"):
+        if isinstance(entry, Label):
+            found.pop(_handle(entry.target), None)
+            if entry.label is not None:
+                found[_handle(entry.target)] = entry.label
+    return MappingProxyType(found)
+
+
+def pins_in(reader: Reader, spans: Sequence[Span]) -> tuple[Handle, ...]:
+    """Give the pinned entries, in the order of pinning."""
+    found: dict[Handle, None] = {}
+    for entry in _entries(reader, spans, "pin"):
+        if isinstance(entry, Pin):
+            found.pop(_handle(entry.target), None)
+            if entry.pinned:
+                found[_handle(entry.target)] = None
+    return tuple(found)
+
+
+def _entries(reader: Reader, spans: Sequence[Span], kind: str) -> Iterator[Entry]:
+    for span in spans:
+        for header in reader.headers(span.dialog, span.start, span.stop):
+            if header.kind == kind:
+                yield decode_entry(reader.body(span.dialog, header.seq))
+
+
+def _handle(place: Place) -> Handle:
+    return Handle(place.dialog, place.seq, place.block)

@@ -1,0 +1,60 @@
+"""Recall: from a handle, as a placeholder prints it, back to the original."""
+
+from __future__ import annotations
+
+from palaver.errors import UnknownDialog, UnknownHandle
+from palaver.ids import BlobId, DialogId, SessionId
+from palaver.log import Entry, Handle, Inbox, Instructions, LateResult, MessageEntry, decode_entry
+from palaver.messages import Content, TextContent, hydrate
+from palaver.store.protocol import Store
+
+__all__ = ["recall", "whole"]
+
+_ID_DIGITS = 32
+
+
+def whole(store: Store, session_id: SessionId, handle: Handle | str) -> Handle:
+    """Give a handle with its whole dialog id.
+
+    Raises:
+        InvalidHandle: The text is not spelt like a handle.
+        UnknownHandle: The session has no such dialog.
+    """
+    found = Handle.parse(handle) if isinstance(handle, str) else handle
+    try:
+        dialog = found.dialog if len(found.dialog) == _ID_DIGITS else store.resolve(found.dialog, session_id)
+        ours = store.node(dialog).session_id == session_id
+    except UnknownDialog as error:
+        raise UnknownHandle(str(found)) from error
+    if not ours:
+        raise UnknownHandle(str(found), hint="It belongs to another session.")
+    return Handle(DialogId(dialog), found.seq, found.block)
+
+
+def recall(store: Store, session_id: SessionId, handle: Handle | str) -> Entry | Content:
+    """Give what a handle stands for: the entry, or the block, with its media in memory.
+
+    Raises:
+        InvalidHandle: The text is not spelt like a handle.
+        UnknownHandle: The session has no such entry or block.
+        MissingBlob: The store has lost the bytes of a medium in it.
+    """
+    place = whole(store, session_id, handle)
+    entry = decode_entry(store.body(place.dialog, place.seq))
+    if isinstance(entry, MessageEntry | Inbox | LateResult):
+        message = hydrate(entry.message, lambda digest: store.blob(BlobId(digest)))
+        entry = entry.model_copy(update={"message": message})
+    if place.block is None:
+        return entry
+    blocks = _blocks(entry)
+    if place.block >= len(blocks):
+        raise UnknownHandle(str(place), hint=f"The entry has {len(blocks)} blocks.")
+    return blocks[place.block]
+
+
+def _blocks(entry: Entry) -> tuple[Content, ...]:
+    if isinstance(entry, MessageEntry | Inbox | LateResult):
+        return entry.message.contents
+    if isinstance(entry, Instructions):
+        return tuple(TextContent(content=section.text) for section in entry.sections)
+    return ()

@@ -1,0 +1,101 @@
+"""Which entries a fork shares: found in headers, never in bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from palaver.errors import InvalidInput
+from palaver.log import Reader, Span
+from palaver.session.transcript import Stretch, begins, place
+
+__all__ = ["check_window", "window"]
+
+
+def check_window(last_n: object, first_k: object) -> None:
+    """Refuse a window that is none.
+
+    Raises:
+        TypeError: One of the numbers is no whole number.
+        InvalidInput: One of them is negative.
+    """
+    for name, value in (("last_n", last_n), ("first_k", first_k)):
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name} is a whole number of messages, not a {type(value).__name__}.")
+        if value < 0:
+            raise InvalidInput(f"{name} is {value}: a fork cannot keep fewer than no messages.")
+
+
+def window(reader: Reader, held: Sequence[Stretch], count: int, last_n: int, first_k: int) -> tuple[Span, ...]:
+    """Give the spans that hold the first `first_k` and the last `last_n` of `count` messages.
+
+    What is no message goes with the message before it. A fragment of a response goes with the response's first one, wherever it
+    stands. The cost does not depend on the length of the log.
+    """
+    spans = [stretch.span for stretch in held]
+    if last_n == 0 or first_k + last_n >= count:
+        return _joined(spans)
+    kept: list[Span] = []
+    if first_k:
+        front, _, strays = _cut(reader, held, first_k)
+        kept += [*front, *strays]
+    _, back, strays = _cut(reader, held, count - last_n)
+    kept += _without(back, strays)
+    return _joined(kept)
+
+
+def _cut(reader: Reader, held: Sequence[Stretch], index: int) -> tuple[list[Span], list[Span], list[Span]]:
+    """Part the spans where the message with this index begins.
+
+    Returns:
+        What stands before, what stands from there on, and the entries in the latter that continue a message in the former.
+    """
+    at, seq = place(reader, held, index)
+    cut = held[at].span
+    front = [*(stretch.span for stretch in held[:at]), Span(cut.dialog, cut.start, seq)]
+    back = [Span(cut.dialog, seq, cut.stop), *(stretch.span for stretch in held[at + 1 :])]
+    return front, back, list(_strays(reader, _joined(front), _joined(back)))
+
+
+def _strays(reader: Reader, front: Sequence[Span], back: Sequence[Span]) -> Iterator[Span]:
+    """Give the entries behind a cut that continue the response before it: until another response begins."""
+    if not front:
+        return
+    last = reader.header(front[-1].dialog, front[-1].stop - 1)
+    if not last.response:
+        return
+    for span in back:
+        if span.dialog != front[-1].dialog:
+            return
+        number = reader.header(span.dialog, span.start - 1).number if span.start else 0
+        for header in reader.headers(span.dialog, span.start, span.stop):
+            if header.response != last.response:
+                return
+            if header.kind == "message" and not begins(header, number):
+                yield Span(span.dialog, header.seq, header.seq + 1)
+            number = header.number
+
+
+def _without(spans: Iterable[Span], holes: Sequence[Span]) -> Iterator[Span]:
+    """Give the spans without single entries, both in the order of the log."""
+    gone = iter(holes)
+    hole = next(gone, None)
+    for span in spans:
+        start = span.start
+        while hole is not None and hole.dialog == span.dialog and start <= hole.start < span.stop:
+            yield Span(span.dialog, start, hole.start)
+            start = hole.stop
+            hole = next(gone, None)
+        yield Span(span.dialog, start, span.stop)
+
+
+def _joined(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Leave out what is empty, and join spans that touch."""
+    found: list[Span] = []
+    for span in spans:
+        if not len(span):
+            continue
+        if found and found[-1].dialog == span.dialog and found[-1].stop == span.start:
+            found[-1] = Span(span.dialog, found[-1].start, span.stop)
+        else:
+            found.append(span)
+    return tuple(found)
