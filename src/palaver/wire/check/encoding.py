@@ -1,0 +1,82 @@
+"""The body as JSON text: values JSON can carry, strings every server can read, and the bytes it takes."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+
+from palaver.wire.check.shape import show
+from palaver.wire.violations import Place, Rule, Violation
+
+__all__ = ["RULES", "encoded"]
+
+RULES = frozenset({Rule.NOT_JSON, Rule.LONE_SURROGATE, Rule.NUL, Rule.REQUEST_BYTES})
+
+# Surrogates are no characters: UTF-8 cannot carry them (RFC 3629, section 3) and providers answer 400 «invalid high
+# surrogate in string» (anthropics/claude-code#68325).
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+# As the providers' own clients write a body: no escapes but JSON's own.
+_WRITER = json.JSONEncoder(ensure_ascii=False)
+
+
+def encoded(request: Place, limit: int) -> Iterator[Violation]:
+    """Check that the body can be written as JSON, holds only readable strings and takes at most ``limit`` bytes.
+
+    The size is that of compact UTF-8 JSON, without spaces, which is how the clients send it.
+    """
+    size = 0
+    waiting = [request]
+    while waiting:
+        place = waiting.pop()
+        if isinstance(place.value, str):
+            yield from _string(place)
+        elif isinstance(place.value, Mapping):
+            yield from _keys(place)
+            waiting.extend(member for _, member in place.members())
+        elif isinstance(place.value, list | tuple):
+            waiting.extend(place)
+        elif not _scalar(place.value):
+            yield place.breaks(Rule.NOT_JSON, f"JSON has no {show(place.value)}")
+            continue
+        size += _own_bytes(place.value)
+    if size > limit:
+        yield request.breaks(Rule.REQUEST_BYTES, f"the body has {size:,} bytes, {limit:,} are taken")
+
+
+def _string(place: Place) -> Iterator[Violation]:
+    """Refuse surrogates and NUL in a string.
+
+    NUL is legal JSON, but no provider documents that it takes one and requests die of it (anthropics/claude-code#94408);
+    messages lose it at the edge, so one found here came another way.
+    """
+    if "\x00" in place.text:
+        yield place.breaks(Rule.NUL, f"character {place.text.index(chr(0))} is NUL")
+    if not place.text.isascii() and (found := _SURROGATE.search(place.text)):
+        yield place.breaks(Rule.LONE_SURROGATE, f"character {found.start()} is a lone surrogate")
+
+
+def _keys(place: Place) -> Iterator[Violation]:
+    """Refuse keys that are no strings, and hold the others to the rules for strings."""
+    for key in place.value if isinstance(place.value, Mapping) else ():
+        if isinstance(key, str):
+            yield from _string(Place(key, (*place.path, key)))
+        else:
+            yield place.breaks(Rule.NOT_JSON, f"the key {show(key)} is no string")
+
+
+def _scalar(value: object) -> bool:
+    """Tell whether JSON has this number, truth value or null."""
+    return value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value))
+
+
+def _own_bytes(value: object) -> int:
+    """Count what a value itself takes when written: brackets, commas, colons and keys, but not what lies inside it."""
+    if isinstance(value, Mapping):
+        keys = sum(_own_bytes(key) for key in value if isinstance(key, str))
+        return keys + 2 * len(value) + (1 if value else 2)  # {"k":v,"k":v}: one colon each, a comma between, two braces
+    if isinstance(value, list | tuple):
+        return len(value) + (1 if value else 2)
+    return len(_WRITER.encode(value).encode("utf-8", "surrogatepass"))
