@@ -1,5 +1,10 @@
-"""Models, tokens, prices and budgets: how large a thing is, what a model holds, what a call costs."""
+"""Models, tokens, prices and budgets: how large a thing is, what a model holds, what a call costs.
 
+Everything works offline: tokenizer, windows and prices come with the packages. Counts are exact for OpenAI's models and
+estimates with a stated error bound for all others.
+"""
+
+from palaver.tokens.budget import SAFETY_BUFFER, Budget
 from palaver.tokens.catalogue import ModelInfo, model_info
 from palaver.tokens.counting import (
     Counter,
@@ -12,18 +17,30 @@ from palaver.tokens.counting import (
     counter,
 )
 from palaver.tokens.families import FAMILIES, Family
+from palaver.tokens.pricing import Price, Rates, price, rates
+from palaver.tokens.sizes import ContextSize, context_size
+from palaver.tokens.vocabulary import BUDGET_KEYS
 
 __all__ = [
+    "BUDGET_KEYS",
     "FAMILIES",
+    "SAFETY_BUFFER",
+    "Budget",
+    "ContextSize",
     "Counter",
     "Family",
     "ModelCounter",
     "ModelInfo",
+    "Price",
+    "Rates",
     "calibrate",
+    "context_size",
     "count_block",
     "count_message",
     "count_request",
     "count_tools",
     "counter",
     "model_info",
+    "price",
+    "rates",
 ]
