@@ -113,7 +113,7 @@ class Message(Value, metaclass=MessageMeta):
     model_config = ConfigDict(defer_build=True)
 
     _free: ClassVar[frozenset[str]] = frozenset({"metadata", "parsed"})
-    _always_stored: ClassVar[frozenset[str]] = _DERIVED | {"role"}
+    _always_stored: ClassVar[frozenset[str]] = _DERIVED | {"role", "contents"}
 
     role: Role
     contents: tuple[Content, ...] = ()
