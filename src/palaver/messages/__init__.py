@@ -33,11 +33,11 @@ from palaver.messages.message import (
     LLMMessage,
     Message,
     SystemMessage,
-    TokenLogprob,
     ToolMessage,
     UserMessage,
 )
 from palaver.messages.normalize import Change, clean_text, freeze, restore
+from palaver.messages.record import TokenLogprob
 from palaver.messages.roles import (
     APITypes,
     MessageRole,

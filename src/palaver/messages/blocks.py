@@ -5,22 +5,23 @@ A block of a type this version does not know is kept whole as :class:`UnknownCon
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Discriminator, Tag
 
 from palaver.errors import InvalidMedia
-from palaver.messages.canonical import canonical_json
-from palaver.messages.frozen import EMPTY, FrozenDict
+from palaver.messages.arguments import read_arguments, write_arguments
+from palaver.messages.frozen import EMPTY
 from palaver.messages.media import Media
-from palaver.messages.normalize import Change, freeze
 from palaver.messages.roles import ToolKind
 from palaver.messages.value import JsonObject, Value, ValueMeta
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
+
+    from palaver.messages.normalize import Change
 
 __all__ = [
     "AssistantContent",
@@ -44,18 +45,22 @@ class TextContent(Value):
     type: Literal["text"] = "text"
     content: str = ""
 
+    if TYPE_CHECKING:
+
+        def __init__(self, content: str = "", **more: object) -> None: ...
+
 
 class _MediaMeta(ValueMeta):
     """Constructors that may read files and Pillow images, which validation never does."""
 
-    def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _from_python(self, values: dict[str, Any]) -> dict[str, Any]:
         """Turn whatever a program passes into media."""
         for name in ("images", "audio"):
             if name in values:
-                values[name] = tuple(cls._medium(source) for source in _listed(values[name]))
+                values[name] = tuple(self._medium(source) for source in _listed(values[name]))
         return values
 
-    def _medium(cls, source: Any) -> Media:  # noqa: ANN401 - whatever a program passes
+    def _medium(self, source: Any) -> Media:  # noqa: ANN401 - whatever a program passes
         """Make one media value."""
         return Media.of(source, "image")
 
@@ -63,7 +68,7 @@ class _MediaMeta(ValueMeta):
 class _AudioMeta(_MediaMeta):
     """Sound by its file name is spelt ``file:<path>``."""
 
-    def _medium(cls, source: Any) -> Media:  # noqa: ANN401 - whatever a program passes
+    def _medium(self, source: Any) -> Media:  # noqa: ANN401 - whatever a program passes
         """Make one media value."""
         if isinstance(source, str) and source.startswith("file:"):
             return Media.from_file(source.removeprefix("file:"), "audio")
@@ -75,6 +80,10 @@ class ImageContent(Value, metaclass=_MediaMeta):
 
     type: Literal["image"] = "image"
     images: tuple[Media, ...] = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(self, images: Iterable[object] = (), **more: object) -> None: ...
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -106,6 +115,10 @@ class AudioContent(Value, metaclass=_AudioMeta):
 
     type: Literal["audio"] = "audio"
     audio: tuple[Media, ...] = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(self, audio: Iterable[object] = (), **more: object) -> None: ...
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -154,6 +167,20 @@ class ThinkingContent(Value):
     model: str = ""
     artefact: JsonObject = EMPTY
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            content: str = "",
+            signature: str = "",
+            *,
+            redacted: str = "",
+            provider: str = "",
+            model: str = "",
+            artefact: Mapping[str, Any] = EMPTY,
+            **more: object,
+        ) -> None: ...
+
 
 class ToolCallContent(Value):
     """A tool the model wants to run.
@@ -178,6 +205,21 @@ class ToolCallContent(Value):
     raw_args: str | None = None
     error: str | None = None
     artefact: JsonObject = EMPTY
+
+    if TYPE_CHECKING:
+
+        def __init__(  # noqa: PLR0913 - the fields in the order the source documents give them
+            self,
+            id: str = "",  # noqa: A002 - the field's name
+            name: str = "",
+            kind: ToolKind | str | None = None,
+            args: Mapping[str, Any] | str = EMPTY,
+            *,
+            raw_args: str | None = None,
+            error: str | None = None,
+            artefact: Mapping[str, Any] = EMPTY,
+            **more: object,
+        ) -> None: ...
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -212,42 +254,14 @@ class ToolCallContent(Value):
         return write_arguments(self.args) if self.raw_args is None else self.raw_args
 
 
-def _refuse_constant(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON.")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-
-
-def read_arguments(text: str, changes: list[Change]) -> FrozenDict:
-    """Read the JSON object a model wrote as a tool's arguments, an empty text as an empty one.
-
-    What had to be normalised is appended to ``changes``.
-
-    Raises:
-        ValueError: It is no JSON, or JSON of another kind, or nested too deeply.
-    """
-    if not text.strip():
-        return EMPTY
-    try:
-        args = _DECODER.decode(text)
-    except RecursionError:
-        raise ValueError("The arguments are nested too deeply.") from None
-    if not isinstance(args, dict):
-        raise ValueError(f"The arguments are JSON of type {type(args).__name__}, not an object.")  # noqa: TRY004
-    frozen: FrozenDict = freeze(args, "args", changes)
-    return frozen
-
-
-def write_arguments(args: Mapping[str, Any]) -> str:
-    """Write a tool's arguments as JSON text, in the canonical form."""
-    return canonical_json(args).decode()
-
-
 class UnknownContent(Value):
     """A block of a type this version does not know, kept with all its fields."""
 
     type: str
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *, type: str, **more: object) -> None: ...  # noqa: A002 - the field's name
 
 
 class ToolResultContent(Value):
@@ -271,6 +285,20 @@ class ToolResultContent(Value):
     metadata: JsonObject = EMPTY
     terminate: bool = False
     name: str | None = None
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            id: str = "",  # noqa: A002 - the field's name
+            content: str | Iterable[ResultContent] = "",
+            *,
+            is_error: bool = False,
+            metadata: Mapping[str, Any] = EMPTY,
+            terminate: bool = False,
+            name: str | None = None,
+            **more: object,
+        ) -> None: ...
 
     def text(self) -> str:
         """Give the text of the content, parts joined by a line break."""

@@ -1,25 +1,24 @@
 """Messages in the dict forms of two interfaces, read without loss.
 
-What a message has no field for is kept: keys of the dict stay as extra fields, keys of a part on its block.
+What a message has no field for is kept: a key of the dict as an extra field, as ``source_<key>`` where a message means something
+else by that name; a key of a part on its block.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from palaver.errors import InvalidMessage
-from palaver.messages.blocks import ToolResultContent
+from palaver.messages.blocks import Content, ThinkingContent, ToolResultContent
 from palaver.messages.message import Message
-from palaver.messages.parts import blocks_of, call_of
+from palaver.messages.parts import beside, blocks_of, call_of, result_of
 from palaver.messages.roles import Role, StopReason
 from palaver.messages.usage import Usage
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 __all__ = ["from_anthropic_dict", "from_chat_dict", "stop_reason_of"]
 
-# Provider words -> ours. OpenAI chat completions finish_reason; Anthropic stop_reason; Gemini FinishReason.
+# Provider words -> ours. OpenAI chat completions finish_reason; Anthropic stop_reason; Gemini FinishReason; pi stopReason.
 _STOP_REASONS = {
     "stop": StopReason.STOP,
     "end_turn": StopReason.STOP,
@@ -35,6 +34,9 @@ _STOP_REASONS = {
     "content_filter": StopReason.CONTENT_FILTER,
     "safety": StopReason.CONTENT_FILTER,
     "recitation": StopReason.CONTENT_FILTER,
+    "blocklist": StopReason.CONTENT_FILTER,
+    "prohibited_content": StopReason.CONTENT_FILTER,
+    "spii": StopReason.CONTENT_FILTER,
     "refusal": StopReason.ERROR,
     "malformed_function_call": StopReason.ERROR,
     "error": StopReason.ERROR,
@@ -48,68 +50,74 @@ def stop_reason_of(word: str | None) -> StopReason | None:
     return _STOP_REASONS.get(word.lower()) if word else None
 
 
-def from_chat_dict(message: Mapping[str, Any]) -> Message:
-    """Read one message of chat completions.
+def from_chat_dict(message: Mapping[str, Any], **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
+    """Read one message of chat completions; ``fields`` are set as they are, such as an id the caller derived.
 
-    An empty message is allowed, since recorded ones exist. The role ``function`` of old recordings is read as TOOL, answering a
-    call without an id; ``developer`` as SYSTEM. Either stays as the extra field ``source_role``.
+    An empty message is allowed, since recorded ones exist. The role ``function`` of old recordings is read as TOOL, ``developer``
+    as SYSTEM; either word stays as ``source_role``. Reasoning that LiteLLM and DeepSeek put beside the content becomes thinking.
 
     Raises:
         InvalidMessage: It is none.
     """
-    fields = _fields(message)
-    content = fields.pop("content", None)
-    calls = [call_of(call) for call in fields.pop("tool_calls", None) or ()]
-    legacy = fields.pop("function_call", None)
-    if legacy:
-        calls.append(call_of({"function": legacy}))
-    call_id = fields.pop("tool_call_id", None)
-    if fields["role"] is Role.TOOL:
-        inner = "" if content is None else content if isinstance(content, str) else blocks_of(content)
-        said: tuple[Any, ...] = (ToolResultContent(id=call_id or "", content=inner, name=fields.get("name")),)
+    rest = dict(message)
+    own = _own(rest)
+    call_id, content = rest.pop("tool_call_id", None), rest.pop("content", None)
+    if own["role"] is Role.TOOL:
+        result = ToolResultContent(id=call_id or "", content=result_of(content), name=own.get("name"))
+        contents: tuple[Content, ...] = (result,)
     else:
-        said = blocks_of(content)
+        contents = (*_reasoning(rest), *blocks_of(content))
         if call_id is not None:
-            fields["tool_call_id_of_source"] = call_id
-    return Message(**fields, contents=(*said, *calls))
+            rest["source_tool_call_id"] = call_id
+    calls = list(rest.pop("tool_calls", None) or ())
+    legacy = rest.pop("function_call", None)
+    if legacy:
+        calls.append({"function": legacy})
+    return Message(**beside(Message, rest) | own | {"contents": (*contents, *map(call_of, calls))} | fields)
 
 
-def from_anthropic_dict(message: Mapping[str, Any]) -> Message:
+def from_anthropic_dict(message: Mapping[str, Any], **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
     """Read one message of Anthropic's interface: a request's, or the response object with its id, model and usage.
 
-    A user message of tool results alone becomes a TOOL message.
+    A user message of tool results alone becomes a TOOL message. ``fields`` are set as they are.
 
     Raises:
         InvalidMessage: It is none.
     """
-    fields = _fields(message)
-    contents = blocks_of(fields.pop("content", None))
-    if fields["role"] is Role.USER and contents and all(isinstance(block, ToolResultContent) for block in contents):
-        fields["role"] = Role.TOOL
-    if fields.get("type") == "message":
-        del fields["type"]
-    if fields["role"] is Role.ASSISTANT:
-        if "id" in fields:
-            fields["response_id"] = fields.pop("id")
-        word = fields.pop("stop_reason", None)
-        fields["stop_reason"] = stop_reason_of(word)
-        if word is not None and fields["stop_reason"] != word:
-            fields["source_stop_reason"] = word
-    return Message(**fields, contents=contents)
+    rest = dict(message)
+    own = _own(rest)
+    contents = blocks_of(rest.pop("content", None))
+    if own["role"] is Role.USER and contents and all(isinstance(block, ToolResultContent) for block in contents):
+        own["role"] = Role.TOOL
+    if rest.get("type") == "message":
+        del rest["type"]
+        own["response_id"] = rest.pop("id", None)
+    word = rest.get("stop_reason")
+    if isinstance(word, str):
+        own["stop_reason"] = stop_reason_of(word)
+    return Message(**beside(Message, rest) | own | {"contents": contents} | fields)
 
 
-def _fields(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy the keys, the role read and, where it changes, kept."""
-    fields = dict(message)
-    word = fields.get("role")
+def _own(rest: dict[str, Any]) -> dict[str, Any]:
+    """Take out the keys that mean the same to both interfaces and to a message; a role that is renamed stays as well."""
+    word = rest.pop("role", None)
     try:
-        fields["role"] = Role.TOOL if word == "function" else Role(word)
+        own: dict[str, Any] = {"role": Role.TOOL if word == "function" else Role(word)}
     except ValueError:
         raise InvalidMessage(f"There is no role {word!r}.", hint=f"Roles are: {', '.join(Role)}.") from None
-    if fields["role"] != word:
-        fields["source_role"] = word
-    if "usage" in fields:
-        fields["usage"] = Usage(fields["usage"] or {})
-    if fields.get("name") is None:
-        fields.pop("name", None)
-    return fields
+    if own["role"] != word:
+        rest["source_role"] = word
+    for key in ("name", "model"):
+        if isinstance(rest.get(key), str):
+            own[key] = rest.pop(key)
+    if isinstance(rest.get("usage"), Mapping):
+        own["usage"] = Usage(rest.pop("usage"))
+    return own
+
+
+def _reasoning(rest: dict[str, Any]) -> tuple[Content, ...]:
+    """Take out the reasoning beside the content: signed blocks if there are any, else its text."""
+    signed, text = rest.get("thinking_blocks"), rest.get("reasoning_content")
+    if isinstance(signed, list) and signed:
+        return blocks_of(rest.pop("thinking_blocks"))
+    return (ThinkingContent(content=rest.pop("reasoning_content")),) if isinstance(text, str) and text else ()

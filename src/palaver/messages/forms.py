@@ -14,7 +14,7 @@ from palaver.messages.blocks import (
     ToolCallContent,
     ToolResultContent,
 )
-from palaver.messages.parts import blocks_of, call_of, part_of
+from palaver.messages.parts import blocks_of, call_of, part_of, result_of
 from palaver.messages.roles import Modalities, Role
 
 if TYPE_CHECKING:
@@ -22,7 +22,15 @@ if TYPE_CHECKING:
 
     from palaver.messages.normalize import Change
 
-__all__ = ["CONVENIENT", "changes_in", "content_of", "default_modality", "default_name", "take_convenient", "with_content"]
+__all__ = [
+    "CONVENIENT",
+    "changes_in",
+    "content_of",
+    "default_modality",
+    "default_name",
+    "take_convenient",
+    "with_content",
+]
 
 CONVENIENT = frozenset({"content", "tool_calls", "function_calls", "tool_call_id", "static"})
 """The keywords of a message's constructor that are no fields. ``static``, a mark for templating, says nothing here: stored text is
@@ -52,9 +60,8 @@ def _as_result(contents: _Contents, content: object, call_id: object, values: di
     """Put a tool's plain content into the result block of its call."""
     if content is None or any(isinstance(block, ToolResultContent) for block in contents):
         return contents
-    answered = call_id if call_id is not None else (values.get("metadata") or {}).get("tool_call_id", "")
-    inner = content if isinstance(content, str) else contents
-    return (ToolResultContent(id=answered, content=inner, name=values.get("name")),)
+    answered: Any = call_id if call_id is not None else (values.get("metadata") or {}).get("tool_call_id", "")
+    return (ToolResultContent(id=answered, content=result_of(content), name=values.get("name")),)
 
 
 def default_name(role: Role, contents: Iterable[Any]) -> str:
@@ -96,8 +103,7 @@ def content_of(contents: Sequence[Content]) -> str | list[dict[str, Any]] | None
 def with_content(contents: Sequence[Content], content: object) -> tuple[Content, ...]:
     """Replace what was said, where it first stood; thinking and calls stay, as does the frame of a single tool result."""
     if len(contents) == 1 and isinstance(contents[0], ToolResultContent):
-        inner = content if isinstance(content, str) else blocks_of(content)
-        return (contents[0].model_copy(update={"content": inner}),)
+        return (contents[0].model_copy(update={"content": result_of(content)}),)
     kept = [block for block in contents if isinstance(block, ThinkingContent | ToolCallContent)]
     thoughts = 0
     while thoughts < len(kept) and isinstance(kept[thoughts], ThinkingContent):

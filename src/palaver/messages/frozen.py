@@ -26,14 +26,14 @@ class FrozenDict(dict[str, Any]):
 
     __setitem__ = _refuse
     __delitem__ = _refuse
-    __ior__ = _refuse  # type: ignore[assignment]
+    __ior__ = _refuse
     clear = _refuse
-    pop = _refuse  # type: ignore[assignment]
+    pop = _refuse
     popitem = _refuse
-    setdefault = _refuse  # type: ignore[assignment]
-    update = _refuse  # type: ignore[assignment]
+    setdefault = _refuse
+    update = _refuse
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    def __hash__(self) -> int:  # type: ignore[override] # a plain one may change and has none
         """Hash the items, whatever their order."""
         return hash(frozenset(self.items()))
 
@@ -57,8 +57,8 @@ class FrozenList(list[Any]):
 
     __setitem__ = _refuse
     __delitem__ = _refuse
-    __iadd__ = _refuse  # type: ignore[assignment]
-    __imul__ = _refuse  # type: ignore[assignment]
+    __iadd__ = _refuse
+    __imul__ = _refuse
     append = _refuse
     clear = _refuse
     extend = _refuse
@@ -66,9 +66,9 @@ class FrozenList(list[Any]):
     pop = _refuse
     remove = _refuse
     reverse = _refuse
-    sort = _refuse  # type: ignore[assignment]
+    sort = _refuse
 
-    def __hash__(self) -> int:  # type: ignore[override]
+    def __hash__(self) -> int:  # type: ignore[override] # a plain one may change and has none
         """Hash the elements in order."""
         return hash(tuple(self))
 

@@ -209,7 +209,11 @@ class Media(Value):
 
     def __repr__(self) -> str:
         """Show what it is, without its bytes."""
-        return f"Media({self.url!r})" if self.url else f"Media({self.media_type!r}, {self.digest[:12]}…, {self.size} bytes)"
+        return (
+            f"Media({self.url!r})"
+            if self.url
+            else f"Media({self.media_type!r}, {self.digest[:12]}…, {self.size} bytes)"
+        )
 
 
 def _facts(data: bytes, claimed_digest: object, claimed_type: str) -> dict[str, Any]:

@@ -194,19 +194,13 @@ def _step(key: str) -> str:
 
 def _freeze_object(value: Any, place: str, changes: list[Change], depth: int) -> Any:  # noqa: ANN401 - any object
     """Freeze what stands for an object of Python in JSON."""
-    if isinstance(value, Enum) or (isinstance(value, str | int | float)):
-        plain = value.value if isinstance(value, Enum) else _plain_scalar(value)
-        return freeze(plain, place, changes, depth + 1)
+    if isinstance(value, Enum):
+        return freeze(value.value, place, changes, depth + 1)
+    for base in (str, int, float):
+        if isinstance(value, base):
+            return freeze(base(value), place, changes, depth + 1)
     changes.append(Change(place, "object", original=type(value).__qualname__))
     return freeze(_represent(value), place, changes, depth + 1)
-
-
-def _plain_scalar(value: str | float) -> str | float:
-    """Strip a subclass of str, int or float from its value."""
-    for kind in (str, int, float):
-        if isinstance(value, kind):
-            return kind(value)
-    return value
 
 
 def _represent(value: Any) -> Any:  # noqa: ANN401 - any object

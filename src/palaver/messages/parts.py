@@ -1,19 +1,22 @@
-"""Content parts of other interfaces, read into blocks and written for chat completions.
+"""Content parts and tool calls of other interfaces, read into blocks and written for chat completions.
 
 Known are the parts of OpenAI chat completions and responses, of Anthropic messages, and palaver's own blocks as dicts. A key that
-no block has a field for stays on the block; a part that is not known, or whose payload is unreadable, stays whole as UnknownContent.
+a block has no field for stays on it, as ``source_<key>`` where the block means something else by that name; a part that is not
+known, or whose payload is unreadable, stays whole as UnknownContent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
-from palaver.errors import InvalidMedia, InvalidMessage
+from palaver.errors import InvalidInput, InvalidMedia, InvalidMessage
 from palaver.messages.blocks import (
     AudioContent,
     Content,
     ImageContent,
+    ResultContent,
     TextContent,
     ThinkingContent,
     ToolCallContent,
@@ -21,18 +24,16 @@ from palaver.messages.blocks import (
     UnknownContent,
 )
 from palaver.messages.calls import FunctionCall
-from palaver.messages.frozen import thaw
+from palaver.messages.frozen import EMPTY, thaw
 from palaver.messages.media import Media
 from palaver.messages.value import Value
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
+__all__ = ["beside", "blocks_of", "call_of", "part_of", "result_of"]
 
-__all__ = ["blocks_of", "call_of", "part_of"]
+Fields = dict[str, Any]
+Block = TypeVar("Block", bound=Value)
 
-Part = Mapping[str, Any]
-
-_OWN = {
+_OWN: dict[str, tuple[type[Value], str]] = {
     "text": (TextContent, "content"),
     "image": (ImageContent, "images"),
     "audio": (AudioContent, "audio"),
@@ -40,6 +41,7 @@ _OWN = {
     "tool_call": (ToolCallContent, "name"),
     "tool_result": (ToolResultContent, "id"),
 }
+"""The types of palaver's own blocks, and the key that tells such a block from a foreign part of the same type."""
 
 
 def blocks_of(content: object) -> tuple[Content, ...]:
@@ -48,10 +50,10 @@ def blocks_of(content: object) -> tuple[Content, ...]:
     Raises:
         InvalidMessage: It is none of these.
     """
-    if content is None:
-        return ()
     if isinstance(content, str):
         return (TextContent(content=content),)
+    if content is None:
+        return ()
     if isinstance(content, Value | Mapping):
         return (_block_of(content),)
     if isinstance(content, Iterable) and not isinstance(content, bytes | bytearray | memoryview):
@@ -59,6 +61,22 @@ def blocks_of(content: object) -> tuple[Content, ...]:
     raise InvalidMessage(
         f"Content of type {type(content).__name__} is neither text nor a list of parts.",
         hint="Pass a string, blocks, or content parts.",
+    )
+
+
+def result_of(content: object) -> str | tuple[ResultContent, ...]:
+    """Read the content of a tool's result: text as it is, else blocks; one that has no place in a result is kept whole.
+
+    Raises:
+        InvalidMessage: It is no content.
+    """
+    if content is None or isinstance(content, str):
+        return content or ""
+    return tuple(
+        _unknown(block.type, block.model_dump(mode="json"))
+        if isinstance(block, ThinkingContent | ToolCallContent | ToolResultContent)
+        else block
+        for block in blocks_of(content)
     )
 
 
@@ -75,20 +93,39 @@ def call_of(call: object) -> ToolCallContent:
     if not isinstance(call, Mapping):
         raise InvalidMessage(f"A {type(call).__name__} is no tool call.", hint="Pass the dict of chat completions.")
     if call.get("type") == "tool_call":
-        return ToolCallContent.model_validate(call)
+        return ToolCallContent(**call)
+    rest = _flat(call)
+    own = {"id": rest.pop("id", None) or "", "name": rest.pop("name", None) or ""}
+    return _made(ToolCallContent, own | {"args": _arguments(rest.pop("arguments", None))}, rest)
+
+
+def _flat(call: Mapping[str, Any]) -> Fields:
+    """Lift what chat completions puts under ``function`` beside the id."""
     rest = dict(call)
-    if rest.get("type") == "function":
-        del rest["type"]
     function = rest.pop("function", None)
     if isinstance(function, Mapping):
-        rest |= {f"function_{key}": value for key, value in function.items() if key not in {"name", "arguments"}}
-        rest |= {key: function[key] for key in ("name", "arguments") if key in function}
+        rest |= {key if key in {"name", "arguments"} else f"function_{key}": value for key, value in function.items()}
     elif function is not None:
         rest["name"] = function
-    arguments = rest.pop("arguments", None)
-    if rest.get("id") is None:
-        rest["id"] = ""
-    return ToolCallContent(**rest, args="" if arguments is None else arguments)
+    if rest.get("type") == "function":
+        del rest["type"]
+    return rest
+
+
+def _arguments(arguments: object) -> object:
+    """Give arguments as a mapping or as text; JSON of another kind as the text of it, which is then found malformed."""
+    if arguments is None:
+        return EMPTY
+    return arguments if isinstance(arguments, str | Mapping) else json.dumps(arguments, default=str)
+
+
+def beside(kind: type[Value], rest: Mapping[str, Any]) -> Fields:
+    """Name the keys that ``kind`` has no field for so that none is taken for one."""
+    return {f"source_{key}" if key in kind.model_fields else key: value for key, value in rest.items()}
+
+
+def _made(kind: type[Block], own: Fields, rest: Mapping[str, Any]) -> Block:
+    return kind(**own, **beside(kind, rest))
 
 
 def _block_of(part: object) -> Content:
@@ -104,84 +141,88 @@ def _block_of(part: object) -> Content:
         raise InvalidMessage(f"A content part needs a type; this one has the keys {sorted(map(str, part))}.")
     own, mark = _OWN.get(kind, (None, ""))
     if own is not None and mark in part:
-        return own.model_validate(part)  # type: ignore[no-any-return]
+        return own(**part)  # type: ignore[return-value] # a row of _OWN is a block
     reader = _READERS.get(kind)
     if reader is None:
         return _unknown(kind, part)
-    rest = {key: value for key, value in part.items() if key != "type"}
     try:
-        return reader(rest)
-    except (InvalidMedia, KeyError, AttributeError, TypeError):
+        return reader({key: value for key, value in part.items() if key != "type"})
+    except (InvalidInput, KeyError, AttributeError, TypeError):  # whatever is wrong with it, it is kept
         return _unknown(kind, part)
 
 
-def _unknown(kind: str, part: Part) -> UnknownContent:
+def _unknown(kind: str, part: Mapping[str, Any]) -> UnknownContent:
     """Keep a part whole; one of a type that palaver itself uses is wrapped, so that it is not read as that."""
-    if kind in _OWN:
+    if kind in _OWN or "changes" in part:
         return UnknownContent(type="unreadable", part=dict(part))
-    return UnknownContent(**dict(part))
+    return UnknownContent(**({"type": kind} | dict(part)))
 
 
-def _text(rest: dict[str, Any]) -> Content:
-    return TextContent(content=rest.pop("text"), **rest)
+# --- readers: each takes the keys of a part beside its type, and may take them out ------------------------------------
 
 
-def _typed_text(kind: str) -> Callable[[dict[str, Any]], Content]:
+def _text(rest: Fields) -> Content:
+    return _made(TextContent, {"content": rest.pop("text")}, rest)
+
+
+def _named_text(kind: str) -> Callable[[Fields], Content]:
     """Read a text part whose type says more than text; the type stays as ``part_type``."""
 
-    def read(rest: dict[str, Any]) -> Content:
-        return TextContent(content=rest.pop("refusal" if kind == "refusal" else "text"), part_type=kind, **rest)
+    def read(rest: Fields) -> Content:
+        text = rest.pop("refusal" if kind == "refusal" else "text")
+        return _made(TextContent, {"content": text, "part_type": kind}, rest)
 
     return read
 
 
-def _image_url(rest: dict[str, Any]) -> Content:
+def _image_url(rest: Fields) -> Content:
     image = rest.pop("image_url")
     if isinstance(image, Mapping):
         rest |= {key: value for key, value in image.items() if key != "url"}
         image = image["url"]
-    return ImageContent(images=(Media.from_text(image),), **rest)
+    return _made(ImageContent, {"images": (Media.from_text(image),)}, rest)
 
 
-def _input_audio(rest: dict[str, Any]) -> Content:
+def _input_audio(rest: Fields) -> Content:
     sound = rest.pop("input_audio")
-    return AudioContent(audio=(Media.from_text(sound["data"], "audio", f"audio/{sound.get('format', '')}"),), **rest)
+    medium = Media.from_text(sound["data"], "audio", f"audio/{sound.get('format', '')}")
+    return _made(AudioContent, {"audio": (medium,)}, rest)
 
 
-def _source(rest: dict[str, Any]) -> Content:
+def _source(rest: Fields) -> Content:
     source = rest.pop("source")
-    if source["type"] == "url":
-        return ImageContent(images=(Media.from_text(source["url"]),), **rest)
-    if source["type"] != "base64":
+    if source["type"] not in {"url", "base64"}:
         raise InvalidMedia(f"An image source of type {source['type']!r} is not known.")
-    return ImageContent(images=(Media.from_text(source["data"], "image", source.get("media_type", "")),), **rest)
-
-
-def _thinking(rest: dict[str, Any]) -> Content:
-    return ThinkingContent(
-        content=rest.pop("thinking"), signature=rest.pop("signature", "") or "", provider="anthropic", **rest
+    medium = Media.from_text(
+        source["url" if source["type"] == "url" else "data"], "image", source.get("media_type", "")
     )
+    return _made(ImageContent, {"images": (medium,)}, rest)
 
 
-def _redacted_thinking(rest: dict[str, Any]) -> Content:
-    return ThinkingContent(redacted=rest.pop("data"), provider="anthropic", **rest)
+def _thinking(rest: Fields) -> Content:
+    own = {"content": rest.pop("thinking"), "signature": rest.pop("signature", None) or "", "provider": "anthropic"}
+    return _made(ThinkingContent, own, rest)
 
 
-def _tool_use(rest: dict[str, Any]) -> Content:
-    return ToolCallContent(id=rest.pop("id"), name=rest.pop("name"), args=rest.pop("input"), **rest)
+def _redacted_thinking(rest: Fields) -> Content:
+    return _made(ThinkingContent, {"redacted": rest.pop("data"), "provider": "anthropic"}, rest)
 
 
-def _tool_result(rest: dict[str, Any]) -> Content:
-    call_id, content, failed = rest.pop("tool_use_id"), rest.pop("content", None), rest.pop("is_error", None)
-    inner = "" if content is None else content if isinstance(content, str) else blocks_of(content)
-    return ToolResultContent(id=call_id, content=inner, is_error=bool(failed), **rest)
+def _tool_use(rest: Fields) -> Content:
+    own = {"id": rest.pop("id"), "name": rest.pop("name"), "args": _arguments(rest.pop("input", None))}
+    return _made(ToolCallContent, own, rest)
 
 
-_READERS: dict[str, Callable[[dict[str, Any]], Content]] = {
+def _tool_result(rest: Fields) -> Content:
+    own = {"id": rest.pop("tool_use_id"), "content": result_of(rest.pop("content", None))}
+    return _made(ToolResultContent, own | {"is_error": bool(rest.pop("is_error", None))}, rest)
+
+
+_READERS: dict[str, Callable[[Fields], Content]] = {
     "text": _text,
-    "input_text": _typed_text("input_text"),
-    "output_text": _typed_text("output_text"),
-    "refusal": _typed_text("refusal"),
+    "input_text": _named_text("input_text"),
+    "output_text": _named_text("output_text"),
+    "refusal": _named_text("refusal"),
     "image_url": _image_url,
     "input_image": _image_url,
     "input_audio": _input_audio,
@@ -191,6 +232,9 @@ _READERS: dict[str, Callable[[dict[str, Any]], Content]] = {
     "tool_use": _tool_use,
     "tool_result": _tool_result,
 }
+
+
+# --- and back ---------------------------------------------------------------------------------------------------------
 
 
 def part_of(block: Content) -> list[dict[str, Any]]:
@@ -204,7 +248,7 @@ def part_of(block: Content) -> list[dict[str, Any]]:
         return [{"type": "image_url", "image_url": {"url": _address(image)}} for image in block.images]
     if isinstance(block, AudioContent) and all(sound.data is not None for sound in block.audio):
         return [{"type": "input_audio", "input_audio": _sound(sound)} for sound in block.audio]
-    return [thaw(block.model_dump(mode="json", exclude_defaults=True) | {"type": block.type})]
+    return [thaw(block.model_dump(mode="json", exclude_defaults=True)) | {"type": block.type}]
 
 
 def _address(image: Media) -> str:
@@ -214,4 +258,4 @@ def _address(image: Media) -> str:
 
 def _sound(sound: Media) -> dict[str, str]:
     data, media_type = sound.to_base64()
-    return {"data": data, "format": {"audio/mpeg": "mp3"}.get(media_type, media_type.removeprefix("audio/"))}
+    return {"data": data, "format": "mp3" if media_type == "audio/mpeg" else media_type.removeprefix("audio/")}

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from enum import Enum, IntEnum
+from enum import IntEnum, StrEnum
 
 __all__ = ["APITypes", "MessageRole", "Modalities", "Role", "Roles", "Speaker", "StopReason", "ToolKind", "Trust"]
 
 
-class _Word(str, Enum):
-    """A member that equals its plain word and prints as it."""
-
-    def __str__(self) -> str:
-        """Give the plain word."""
-        return str(self.value)
-
-
-class Role(_Word):
+class Role(StrEnum):
     """The part a message plays in the conversation.
 
     ``developer``, the newer OpenAI word for the instructions, is read as SYSTEM. TOOL_CALL is an assistant's message that
@@ -41,7 +33,7 @@ class Role(_Word):
 Roles = MessageRole = Role
 
 
-class Modalities(_Word):
+class Modalities(StrEnum):
     """What a message mainly consists of; an image or sound outweighs the text beside it."""
 
     TEXT = "text"
@@ -50,14 +42,14 @@ class Modalities(_Word):
     FUNCTION_CALL = "function_call"
 
 
-class APITypes(_Word):
+class APITypes(StrEnum):
     """Which of OpenAI's two interfaces produced a message: chat completions or responses."""
 
     COMPLETION = "completion"
     RESPONSE = "response"
 
 
-class StopReason(_Word):
+class StopReason(StrEnum):
     """Why a model stopped, in one vocabulary for all providers."""
 
     STOP = "stop"
@@ -68,7 +60,7 @@ class StopReason(_Word):
     ERROR = "error"
 
 
-class ToolKind(_Word):
+class ToolKind(StrEnum):
     """What sort of thing a tool does: a hint for those who show it."""
 
     READ = "read"
@@ -88,7 +80,7 @@ class Trust(IntEnum):
     HARNESS = 3
 
 
-class Speaker(_Word):
+class Speaker(StrEnum):
     """Who really said something, whatever role carries it."""
 
     HUMAN = "human"

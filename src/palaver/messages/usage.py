@@ -183,12 +183,11 @@ class Usage(FrozenDict):
 
     __slots__ = ()
 
-    def __init__(self, raw: Mapping[str, Any] | None = None, /, **own: Any) -> None:
+    def __init__(self, raw: Mapping[str, Any] | None = None, /, **own: float | UsageCost) -> None:
         """Take the provider's record, or figures in palaver's own words."""
-        if isinstance(own.get("cost"), UsageCost):
-            own["cost"] = asdict(own["cost"])
-        ignored: list[Change] = []
-        super().__init__(freeze({**(raw or {}), **own}, "usage", ignored))
+        figures = {key: asdict(value) if isinstance(value, UsageCost) else value for key, value in own.items()}
+        ignored: list[Change] = []  # counts and prices have nothing that a reader would miss
+        super().__init__(freeze({**(raw or {}), **figures}, "usage", ignored))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
@@ -271,9 +270,7 @@ class Usage(FrozenDict):
                 total=_dollars(cost, "total"),
             )
         total = _dollars(self, "cost", "response_cost")
-        return UsageCost(
-            input=_dollars(self, "prompt_cost"), output=_dollars(self, "completion_cost"), total=total
-        )
+        return UsageCost(input=_dollars(self, "prompt_cost"), output=_dollars(self, "completion_cost"), total=total)
 
     @property
     def invoke_cost(self) -> InvokeCost:

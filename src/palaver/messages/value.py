@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from pydantic._internal._model_construction import ModelMetaclass
+    from pydantic.fields import FieldInfo
 else:
     ModelMetaclass = type(BaseModel)
 
@@ -62,23 +63,25 @@ def own_error(what: str, error: ValidationError) -> PalaverError:
 class ValueMeta(ModelMetaclass):
     """Constructors that take fields by position and raise palaver's own errors."""
 
-    def __call__(cls, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any value
+    __pydantic_fields__: dict[str, FieldInfo]
+
+    def __call__(self, /, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any value
         """Construct a value."""
         if args:
-            values |= zip(cls._by_position(len(args)), args, strict=True)
+            values |= zip(self._by_position(len(args)), args, strict=True)
         try:
-            return super().__call__(**cls._from_python(values))
+            return super().__call__(**self._from_python(values))
         except ValidationError as error:
-            raise own_error(cls.__name__, error) from error
+            raise own_error(self.__name__, error) from error
 
-    def _by_position(cls, count: int) -> list[str]:
+    def _by_position(self, count: int) -> list[str]:
         """Name the first fields in the order they are declared; the type is no position."""
-        names = [name for name in cls.__pydantic_fields__ if name not in {"type", "changes"}]
+        names = [name for name in self.__pydantic_fields__ if name not in {"type", "changes"}]
         if count > len(names):
-            raise TypeError(f"{cls.__name__} takes at most {len(names)} positional arguments, {count} were given.")
+            raise TypeError(f"{self.__name__} takes at most {len(names)} positional arguments, {count} were given.")
         return names[:count]
 
-    def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
+    def _from_python(self, values: dict[str, Any]) -> dict[str, Any]:
         """Resolve what only a program may pass, such as a path; metaclasses of classes with such fields override it."""
         return values
 
