@@ -37,6 +37,8 @@ def apply(view: View, plan: Plan) -> View:
     _all_met(view, plan, kept.values())
     changed = {index: _changed(exchange, rewrites, removes) for index, exchange in kept.items()}
     system = tuple(_as_rewritten(block, rewrites) for block in view.system)
+    first = _first_change(view, plan, changed) if system == view.system else 0
+    changed = {index: replace(each, stale=each.stale or index >= first) for index, each in changed.items()}
     still = tuple(run for exchange in kept.values() for run in exchange.runs)
     gone = tuple(
         omission
@@ -51,6 +53,13 @@ def apply(view: View, plan: Plan) -> View:
         omissions=merged((*view.omissions, *gone, *removed), (*still, *view.state)),
         policies=view.policies if plan.policy in view.policies else (*view.policies, plan.policy),
     )
+
+
+def _first_change(view: View, plan: Plan, changed: Mapping[int, Exchange]) -> int:
+    """Give the index from which on the exchanges no longer stand behind what they were said after."""
+    touched = [index for index, exchange in changed.items() if exchange != view.exchanges[index]]
+    touched += [drop.index for drop in plan.drops] + [insert.before for insert in plan.inserts]
+    return min(touched, default=len(view.exchanges))
 
 
 def _dropped(view: View, plan: Plan) -> frozenset[int]:

@@ -88,6 +88,7 @@ class _Fold:
         self.pairing.apart = self.edits.apart
         for line in kept:
             self.take(line)
+        self.pairing.outdate(None)
         if checkpoint.closed:
             self.pairing.response = None
 
@@ -122,10 +123,12 @@ class _Fold:
         match line.entry:
             case ContextEdit() as entry if not self.whole:
                 self.edits.take(entry.edits, entry.omitted, entry.policy)
+                self.pairing.outdate(_targets(entry))
             case Pin() as entry:
                 self._pin(line, entry)
             case Quarantine(target=target):
                 self.edits.quarantined[handle_of(target)] = line.handle
+                self.pairing.outdate((handle_of(target),))
             case _:
                 pass
 
@@ -193,6 +196,21 @@ class _Fold:
             response=None if self.pairing.response is None else self.pairing.response.first,
             policies=tuple(self.edits.policies),
         )
+
+
+def _targets(entry: ContextEdit) -> tuple[Handle, ...]:
+    """Give the places that an edit touches."""
+    places = [
+        *(edit.target for edit in entry.edits),
+        *(gone.target for gone in entry.omitted if gone.target is not None),
+    ]
+    runs = [
+        Handle(gone.run.dialog, seq)
+        for gone in entry.omitted
+        if gone.run
+        for seq in range(gone.run.start, gone.run.stop)
+    ]
+    return (*map(handle_of, places), *runs)
 
 
 def _section(line: Line, index: int, text: str) -> Block:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
@@ -42,6 +42,7 @@ class Growing:
         inherited: True when an ancestor owns its first entry.
         messages: How many messages it was made of.
         size: The size of its entries in bytes.
+        stale: True when what stands before it was edited after it was said.
     """
 
     role: Role
@@ -53,6 +54,7 @@ class Growing:
     inherited: bool = False
     messages: int = 0
     size: int = 0
+    stale: bool = False
 
     @property
     def first(self) -> Handle | None:
@@ -149,6 +151,14 @@ class Pairing:
         dialog, seq, _ = line.handle
         self.omissions.append(Omission(reason=reason, span=Span(dialog, seq, seq + 1), messages=1, size=line.size))
 
+    def outdate(self, targets: Collection[Handle] | None) -> None:
+        """Take down that what was said so far was edited, from the first of these entries on; None: from the beginning."""
+        for index, growing in enumerate(self.exchanges):
+            if targets is None or any(target in run for run in growing.runs for target in targets):
+                for later in self.exchanges[index:]:
+                    later.stale = True
+                return
+
     def finish(self, edits: Edits, pins: frozenset[Handle]) -> tuple[Exchange, ...]:
         """Give the exchanges as they are to be shown."""
         made = (self._exchange(growing, edits, pins) for growing in self.exchanges)
@@ -169,6 +179,7 @@ class Pairing:
             derived=growing.message is None,
             messages=growing.messages,
             size=growing.size,
+            stale=growing.stale,
         )
 
 
@@ -228,7 +239,7 @@ def _says_something(content: object) -> bool:
     if isinstance(content, TextContent):
         return bool(content.content.strip())
     if isinstance(content, ThinkingContent):
-        return bool(content.content or content.signature or content.artefact)
+        return bool(content.content or content.signature or content.redacted or content.artefact)
     return True
 
 

@@ -7,7 +7,7 @@ because no policy can name half of one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from palaver.ids import DialogId
 from palaver.log import Handle, Run, Span, ToolSpec
@@ -71,6 +71,8 @@ class Exchange:
         derived: True when no one said it: a record, summary or notice that a policy put in.
         messages: How many recorded messages it was made of.
         size: The size of their recorded form, in bytes.
+        stale: True when what stands before it has been edited since it was said: what a provider signed in it was signed for other
+            words. Two exchanges are equal whatever it is.
     """
 
     turns: tuple[Turn, ...]
@@ -80,6 +82,7 @@ class Exchange:
     derived: bool = False
     messages: int = 0
     size: int = 0
+    stale: bool = field(default=False, compare=False)
 
     @property
     def role(self) -> Role:

@@ -17,7 +17,7 @@ from palaver.wire.check.shape import show
 from palaver.wire.profiles import Media
 from palaver.wire.violations import Place, Rule, Violation
 
-__all__ = ["RULES", "Attachment", "attached", "decode", "inline", "linked"]
+__all__ = ["RULES", "Attachment", "attached", "decode", "inline", "linked", "pixels"]
 
 RULES = frozenset(
     {
@@ -131,7 +131,7 @@ def _picture(each: Attachment, data: bytes, side: int | None) -> Iterator[Violat
     if actual != each.media_type:
         yield each.at.breaks(Rule.MEDIA_MISMATCH, f"declared {each.media_type}, the bytes are {actual or 'no image'}")
         return
-    longer = max(_pixels(data, actual), default=0)
+    longer = max(pixels(data, actual), default=0)
     if side is not None and longer > side:
         yield each.at.breaks(Rule.MEDIA_SIDE, f"the longer side has {longer} pixels, {side} are taken")
 
@@ -147,7 +147,7 @@ def decode(text: str) -> bytes | None:
 # --- pixels: what the header of an image says --------------------------------------------------------------------------
 
 
-def _pixels(data: bytes, media_type: str) -> tuple[int, ...]:
+def pixels(data: bytes, media_type: str) -> tuple[int, ...]:
     """Read width and height from an image's header; empty when the header is cut short or of an unknown form."""
     if media_type == "image/png":  # PNG 1.2, section 11.2.2: IHDR comes first
         return _numbers(data, (16, 4, "big"), (20, 4, "big"))
