@@ -1,4 +1,14 @@
-"""What a reader of a foreign format tells, one event after another: pure values, in the order of the file."""
+"""What a reader of a foreign format tells, one event after another: pure values, in the order of the file.
+
+How a reader names places. It knows no dialog ids and no numbers in a store; it has keys of its own for dialogs, and counts its own puts.
+So wherever an entry names a place (`Run`, `Place`, in a compaction, a context edit, a label), `dialog` is the reader's key of the dialog
+and `seq`, `start` and `stop` count that dialog's puts from 0, whatever their kind. In a dialog that was imported in one go the count is
+the number of the entry; the importer maps both otherwise, and writes the real ones. A place always names a put that came before.
+
+How a reader stays the same while a file grows. Of two branches, the one that was recorded first keeps the dialog, and the later one
+becomes a fork, because an entry that was imported never moves; `Conversation.main` says which dialog holds the newest entry of the
+conversation itself, the one to go on with. What a reader can only say of the whole file it marks `derived`.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +31,13 @@ class Conversation:
         workdir: The working folder it was about, or empty.
         model: The model that was used first, or empty.
         started_at: When it began, in seconds since 1970-01-01 UTC; 0.0 where it is not recorded.
+        main: The key of the dialog to go on with: the one that holds the conversation's newest entry; sub-agents do not count.
         metadata: What else the format says of the whole conversation; JSON values.
     """
 
     key: str
     ordinal: int = 0
+    main: str = ""
     title: str = ""
     workdir: str = ""
     model: str = ""
@@ -64,7 +76,11 @@ class Put:
         entry: The entry.
         record: The identity of the record it was made from: the format's own id, or its number in the file as text.
         digest: The first 16 bytes of SHA-256 of the record's bytes: tells at a later import whether the record was changed.
-        counted: 1 when the record is one of the format's own message records, as MANIFEST counts them, else 0; at most one entry of a record says 1.
+        counted: 1 when the record is one of the format's own message records, else 0; at most one entry of a record says 1. What a
+            format records twice counts once, and what it records beside the conversation (the messages of a sub-agent within the
+            progress of its call) not at all, although they are put.
+        derived: True when the entry was made from the file as a whole (tools reconstructed from the calls): no record stands for it,
+            `digest` is empty, and a later import does not compare it, but puts it anew where it has changed.
     """
 
     dialog: str
@@ -72,6 +88,7 @@ class Put:
     record: str
     digest: bytes
     counted: int = 0
+    derived: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from operator import itemgetter
 from typing import NamedTuple, Protocol
 
 from palaver.errors import UnsupportedTranscript
+from palaver.formats.claude_code import ClaudeCode
 from palaver.formats.events import Event, Loss
 from palaver.formats.sources import Source
 
@@ -49,7 +50,7 @@ class Format(Protocol):
         ...
 
 
-FORMATS: tuple[Format, ...] = ()
+FORMATS: tuple[Format, ...] = (ClaudeCode(),)
 """Every format that can be read, in the order in which they are named to people."""
 
 

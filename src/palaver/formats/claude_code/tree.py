@@ -1,0 +1,82 @@
+"""Which dialog each record belongs to: rewinds are forks, parallel tool calls are not."""
+
+from __future__ import annotations
+
+from array import array
+from typing import NamedTuple
+
+from palaver.formats.claude_code.survey import MAIN, ROOT, Survey
+
+
+class Branching(NamedTuple):
+    """A dialog of the session.
+
+    Attributes:
+        key: The reader's key: `main`, the lane's name, or the id of the record that a fork begins with.
+        lane: The number of the lane it belongs to.
+        parent: The number of the dialog it leaves; -1 for the first dialog of a lane.
+        leaves: The node after which it leaves its parent; `ROOT` for the very beginning.
+    """
+
+    key: str
+    lane: int
+    parent: int = -1
+    leaves: int = ROOT
+
+
+class Tree:
+    """The dialogs of a session, and the dialog of each node.
+
+    A node with several children is a branching only where more than one child leads to words of the user: a rewind. All other
+    children (parallel calls, their results, progress) are one conversation in the order of the file. The child recorded first
+    goes on with its parent's dialog, so that the dialogs of a grown file begin with those of the file as it was.
+
+    Attributes:
+        dialogs: The dialogs; those of the lanes come first, in the order of `Survey.lane_names`.
+        of_node: The number of the dialog of each node.
+        root: The number of the conversation's first dialog.
+        main: The number of the dialog that holds the conversation's newest record.
+        linear: True when the file names no parents, and its order is all there is.
+    """
+
+    def __init__(self, survey: Survey) -> None:
+        self.dialogs = [Branching(name, lane) for lane, name in enumerate(survey.lane_names)]
+        self.of_node = array("q")
+        roots = sum(1 for parent in survey.parents if parent == ROOT)
+        self.linear = roots > 2 and roots * 2 > len(survey.parents)  # noqa: PLR2004  # a rewind to the start or two is no such file
+        self._place(survey)
+        self.root = survey.lanes[0] if survey.lanes and 0 not in survey.lanes else 0
+        if self.root:
+            self.dialogs[self.root] = self.dialogs[self.root]._replace(key=MAIN)
+        newest = max((node for node, lane in enumerate(survey.lanes) if lane == self.root), default=ROOT)
+        self.main = self.of_node[newest] if newest != ROOT else self.root
+
+    def _place(self, survey: Survey) -> None:
+        leads = _leads_to_prompts(survey)
+        keys = list(survey.nodes)
+        went_on = bytearray(len(leads))
+        began = bytearray(len(self.dialogs))
+        for node, parent in enumerate(survey.parents):
+            lane = survey.lanes[node]
+            if self.linear:
+                self.of_node.append(lane)
+                continue
+            here, taken = (lane, began[lane]) if parent == ROOT else (self.of_node[parent], went_on[parent])
+            if leads[node] and taken:
+                self.dialogs.append(Branching(keys[node], lane, here, parent))
+                here = len(self.dialogs) - 1
+            elif leads[node] and parent == ROOT:
+                began[lane] = 1
+            elif leads[node]:
+                went_on[parent] = 1
+            self.of_node.append(here)
+
+
+def _leads_to_prompts(survey: Survey) -> bytearray:
+    """Tell of each node whether the user speaks at it or after it."""
+    leads = bytearray(survey.prompts)
+    for node in range(len(leads) - 1, -1, -1):
+        parent = survey.parents[node]
+        if leads[node] and parent != ROOT:
+            leads[parent] = 1
+    return leads
