@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from palaver.messages import Message
+from palaver.messages import Message, Role
 from palaver.testing.logs import model, result, system, user
 from palaver.view import Drop, Insert, Plan, Reason, Rewrite, View
 
@@ -12,25 +12,34 @@ _IDS = st.sampled_from(["a", "b", "c"])
 _WORDS = st.sampled_from(["", " ", "yes", "no", "more"])
 
 
+_MESSAGES = st.one_of(
+    st.builds(user, _WORDS),
+    st.builds(system, _WORDS),
+    st.builds(result, _IDS, _WORDS),
+    st.builds(
+        lambda text, calls, response: model(text, *calls, response=response),
+        _WORDS,
+        st.lists(_IDS, max_size=3),
+        st.sampled_from([None, "r1", "r2"]),
+    ),
+)
+
+
 @st.composite
 def sayings(draw: st.DrawFn) -> list[Message]:
-    """Any sequence of messages, sensible or not."""
-    return draw(
-        st.lists(
-            st.one_of(
-                st.builds(user, _WORDS),
-                st.builds(system, _WORDS),
-                st.builds(result, _IDS, _WORDS),
-                st.builds(
-                    lambda text, calls, response: model(text, *calls, response=response),
-                    _WORDS,
-                    st.lists(_IDS, max_size=3),
-                    st.sampled_from([None, "r1", "r2"]),
-                ),
-            ),
-            max_size=10,
+    """Any sequence of messages, sensible or not; only the ids of responses are what providers promise: unlike each other."""
+    said: list[Message] = []
+    newest = ""
+    for number, message in enumerate(draw(st.lists(_MESSAGES, max_size=10))):
+        response = message.response_id
+        if response and not newest.startswith(response):
+            response = f"{response}-{number}"
+        said.append(
+            message.model_copy(update={"response_id": newest if response and newest.startswith(response) else response})
         )
-    )
+        if message.role is Role.ASSISTANT:
+            newest = said[-1].response_id or ""
+    return said
 
 
 @st.composite
