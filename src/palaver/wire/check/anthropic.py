@@ -72,7 +72,8 @@ def _tools(body: Place) -> Iterator[Place]:
 
 def _order(subject: Subject) -> Iterator[Violation]:
     """Check that the two sides take turns; system messages between them stand aside."""
-    return turns.ordered(list(_messages(subject.body, "user", "assistant")), subject.profile.turns)
+    sides = [message for message in _messages(subject.body) if message["role"].text != "system"]
+    return turns.ordered(sides, subject.profile.turns)
 
 
 def _system(subject: Subject) -> Iterator[Violation]:

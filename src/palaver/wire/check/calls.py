@@ -46,9 +46,7 @@ def identified(rounds: Iterable[Round], rules: Calls) -> Iterator[Violation]:
         if rules.most is not None and len(each.calls) > rules.most:
             message = f"{len(each.calls)} calls in one turn, {rules.most} are taken"
             yield each.calls[rules.most].breaks(Rule.CALL_COUNT, message)
-        for call in each.calls:
-            if not isinstance(call.value, str):
-                continue  # a missing or mistyped id is the shape's business
+        for call in _spelt(each.calls):
             if not rules.id.fullmatch(call.text):
                 yield call.breaks(Rule.CALL_ID, f"{show(call.text)} does not match {rules.id.pattern}")
             if call.text in seen:
@@ -64,12 +62,13 @@ def paired(rounds: Sequence[Round]) -> Iterator[Violation]:
     open_calls: list[Place] = []
     strays: list[Place] = []
     for each in rounds:
-        called = {call.text for call in each.calls}
-        answered = {result.text for result in each.results}
-        open_calls += [call for call in each.calls if call.text not in answered]
-        strays += [result for result in each.results if result.text not in called]
+        calls, results = _spelt(each.calls), _spelt(each.results)
+        called = {call.text for call in calls}
+        answered = {result.text for result in results}
+        open_calls += [call for call in calls if call.text not in answered]
+        strays += [result for result in results if result.text not in called]
         counts = Counter[str]()
-        for result in each.results:
+        for result in results:
             counts[result.text] += 1
             if counts[result.text] > 1 and result.text in called:
                 yield result.breaks(Rule.RESULT_DUPLICATE, f"{show(result.text)} has a result already")
@@ -82,6 +81,11 @@ def paired(rounds: Sequence[Round]) -> Iterator[Violation]:
             yield stray.breaks(Rule.RESULT_PLACE, f"the result of {show(stray.text)} is not where it is looked for")
         else:
             yield stray.breaks(Rule.RESULT_ORPHAN, f"no call {show(stray.text)} that this could be the result of")
+
+
+def _spelt(ids: Iterable[Place]) -> list[Place]:
+    """Give the ids that are strings; missing and mistyped ones are the shape's business."""
+    return [each for each in ids if isinstance(each.value, str)]
 
 
 def strings(arguments: Iterable[Place]) -> Iterator[Violation]:

@@ -67,7 +67,7 @@ def _parts(subject: Subject) -> Iterator[Violation]:
     Function responses come from the user: BerriAI/litellm#22046.
     """
     for content in subject.body["contents"]:
-        if not len(content["parts"]) and content["parts"]:
+        if isinstance(content["parts"].value, list | tuple) and not len(content["parts"]):
             yield content["parts"].breaks(Rule.MESSAGE_EMPTY, "the content has no parts")
         for part in content["parts"]:
             held = [name for name in DATA_FIELDS if part[name]]

@@ -1,0 +1,202 @@
+"""The second pass: every call answered exactly once, with ids and names that the provider takes.
+
+A view made by the fold is paired already; one that a program put together need not be, and an id that one provider made need not
+please another. Ids and names are chosen from what came before them alone, so that a longer conversation keeps those of a shorter one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from palaver.ids import derive_id
+from palaver.log import ToolSpec
+from palaver.view.texts import NO_RESULT, unpaired
+from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart
+from palaver.wire.profiles import Profile
+from palaver.wire.request import How, Notes
+from palaver.wire.words import MALFORMED, from_harness
+
+__all__ = ["Names", "paired"]
+
+_ID_DIGITS = 24
+"""Hexadecimal digits of a derived call id: 96 bits, and with `call_` before them 29 characters, which every profile takes."""
+_NAME_DIGITS = 8
+"""Hexadecimal digits that tell two tools apart whose names are spelt alike after the provider's pattern was kept."""
+_NAME_CHARACTERS = 48
+"""Characters of a tool's own name that are kept in front of those digits; every profile takes 64 in all."""
+
+
+class Names:
+    """The names of tools on the wire, both ways."""
+
+    def __init__(self, tools: Sequence[ToolSpec], profile: Profile, notes: Notes) -> None:
+        self._pattern = profile.tools.name
+        self._notes = notes
+        self._wire: dict[str, str] = {}
+        self._ours: dict[str, str] = {}
+        for tool in tools:
+            self.wire(tool.name)
+
+    def wire(self, name: str) -> str:
+        """Give the name that a tool has on the wire: its own where the provider takes it and it is free."""
+        if name not in self._wire:
+            spelt = name if self._free(name) else self._spelt(name)
+            if spelt != name:
+                self._notes.add(
+                    None, "tool name", How.RENAMED, f"{name!r} is called {spelt!r}: the provider does not take the name"
+                )
+            self._wire[name] = spelt
+            self._ours[spelt] = name
+        return self._wire[name]
+
+    def both(self) -> Mapping[str, str]:
+        """Give the names on the wire, to ours."""
+        return dict(self._ours)
+
+    def _free(self, name: str) -> bool:
+        return self._pattern.fullmatch(name) is not None and name not in self._ours
+
+    def _spelt(self, name: str) -> str:
+        """Spell a name so that it is taken: letters, digits and lines of it, then digits derived from the whole."""
+        stem = re.sub(r"[^a-zA-Z0-9_-]+", "_", name)[:_NAME_CHARACTERS].strip("_-") or "tool"
+        stem = stem if stem[0].isalpha() else f"tool_{stem}"
+        for attempt in range(len(self._ours) + 1):
+            spelt = f"{stem}_{derive_id(name, str(attempt))[:_NAME_DIGITS]}"
+            if self._free(spelt):
+                return spelt
+        raise AssertionError(name)  # one of n + 1 different names is not among n
+
+
+def paired(script: Sequence[Speech], profile: Profile, names: Names, notes: Notes) -> tuple[Speech, ...]:
+    """Give the script with every call answered right after the words that make it, and with ids and names of the wire."""
+    return tuple(_Pairing(profile, names, notes).speeches(script))
+
+
+class _Pairing:
+    """The calls of the newest assistant's words, and the ids given so far."""
+
+    def __init__(self, profile: Profile, names: Names, notes: Notes) -> None:
+        self._pattern = profile.calls.id
+        self._as_objects = profile.calls.arguments == "object"
+        self._names = names
+        self._notes = notes
+        self._given: set[str] = set()
+
+    def speeches(self, script: Sequence[Speech]) -> Iterator[Speech]:
+        """Give the speeches: after an assistant's words with calls stands one with their results, and then what else was said."""
+        for speech, replies in _rounds(script):
+            others = replies
+            if speech is not None:
+                asked = [part.id for part in speech.parts if isinstance(part, CallPart)]
+                sent = self._sent(speech)
+                yield sent
+                answers, others = _matched(asked, replies)
+                calls = [part for part in sent.parts if isinstance(part, CallPart)]
+                if calls:
+                    yield Speech("tool", tuple(map(self._answer, calls, answers)))
+            for reply in others:
+                if reply.parts:
+                    yield self._without_results(reply)
+
+    def _sent(self, speech: Speech) -> Speech:
+        """Give an assistant's words with the ids and names of the wire."""
+        parts = tuple(self._renamed(part) if isinstance(part, CallPart) else part for part in speech.parts)
+        return self._without_results(replace(speech, parts=parts))
+
+    def _renamed(self, call: CallPart) -> CallPart:
+        sent = call.id if self._free(call.id) else self._derived(call)
+        if sent != call.id:
+            why = "used by an earlier call" if call.id in self._given else "not of the form that the provider takes"
+            self._notes.add(call.origin, "call id", How.RENAMED, f"{call.id!r} is {sent!r}: {why}")
+        self._given.add(sent)
+        return replace(call, id=sent, name=self._names.wire(call.name), args=self._args(call))
+
+    def _args(self, call: CallPart) -> Mapping[str, object]:
+        """Give a call's arguments; where they could not be read and the provider wants an object, one that holds the text."""
+        if call.error and self._as_objects:
+            self._notes.add(
+                call.origin,
+                "arguments",
+                How.CHANGED,
+                f"they are no JSON object, and stand under {MALFORMED!r}: {call.error}",
+            )
+            return {MALFORMED: call.raw}
+        return call.args
+
+    def _free(self, call_id: str) -> bool:
+        return self._pattern.fullmatch(call_id) is not None and call_id not in self._given
+
+    def _derived(self, call: CallPart) -> str:
+        """Derive an id from where the call stands in the log, so that it is the same in every request that shows the call."""
+        place = ("", "") if call.origin is None else (call.origin.dialog, f"{call.origin.seq}:{call.origin.block}")
+        for attempt in range(len(self._given) + 1):
+            found = f"call_{derive_id(*place, call.id, str(attempt))[:_ID_DIGITS]}"
+            if self._free(found):
+                return found
+        raise AssertionError(call.id)  # one of n + 1 different ids is not among n
+
+    def _answer(self, call: CallPart, answer: ResultPart | None) -> Part:
+        """Give the result of a call with the ids of the wire; a call without one gets the words that say so."""
+        if answer is None:
+            self._notes.add(call.origin, "result", How.ADDED, "the call has no result in the view")
+            return ResultPart(call.id, call.name, (TextPart(NO_RESULT),), error=True)
+        return replace(answer, id=call.id, name=call.name)
+
+    def _without_results(self, speech: Speech) -> Speech:
+        """Give words in which results without a call are shown as text; what a tool speech holds then, the harness says."""
+        parts: list[Part] = []
+        for part in speech.parts:
+            if isinstance(part, ResultPart):
+                self._notes.add(part.origin, "result", How.REPLACED, "its call is not before it: shown as text")
+                parts.append(TextPart(_outside(speech.role, part), part.origin))
+                parts.extend(
+                    inner for inner in part.body if isinstance(inner, MediaPart) and speech.role in {"user", "tool"}
+                )
+            else:
+                parts.append(part)
+        role: Literal["system", "user", "assistant"] = "user" if speech.role == "tool" else speech.role
+        return replace(speech, role=role, parts=tuple(parts))
+
+
+def _outside(role: str, part: ResultPart) -> str:
+    text = unpaired(part.id, part.text)
+    return from_harness("result", text) if role in {"user", "tool"} else text
+
+
+def _rounds(script: Sequence[Speech]) -> Iterator[tuple[Speech | None, list[Speech]]]:
+    """Give each assistant's words with all that is said before the next ones; first what stands before any, under None."""
+    speaker: Speech | None = None
+    replies: list[Speech] = []
+    for speech in script:
+        if speech.role == "assistant":
+            yield speaker, replies
+            speaker, replies = speech, []
+        else:
+            replies.append(speech)
+    yield speaker, replies
+
+
+def _matched(asked: Sequence[str], replies: Sequence[Speech]) -> tuple[list[ResultPart | None], list[Speech]]:
+    """Give the result of each call, None where there is none, and the replies without those results.
+
+    Calls that share an id are answered in their order. An assistant's own words hold no results.
+    """
+    answers: list[ResultPart | None] = [None] * len(asked)
+    rest: list[Speech] = []
+    for reply in replies:
+        kept: list[Part] = []
+        for part in reply.parts:
+            index = _waiting(asked, answers, part) if isinstance(part, ResultPart) else None
+            if index is None or not isinstance(part, ResultPart):
+                kept.append(part)
+            else:
+                answers[index] = part
+        rest.append(replace(reply, parts=tuple(kept)))
+    return answers, rest
+
+
+def _waiting(asked: Sequence[str], answers: Sequence[ResultPart | None], result: ResultPart) -> int | None:
+    return next((i for i, call_id in enumerate(asked) if call_id == result.id and answers[i] is None), None)

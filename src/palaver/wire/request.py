@@ -1,0 +1,169 @@
+"""What goes into compiling and what comes out: the call, the request, and the report of everything that was changed on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Any, Literal
+
+from palaver.errors import InvalidRequest
+from palaver.log import Handle
+from palaver.messages import canonical_json
+from palaver.wire.check import validate
+from palaver.wire.profiles import Profile
+
+__all__ = ["Call", "Change", "How", "Notes", "Report", "Request"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What is asked of the provider besides going on with the conversation.
+
+    Attributes:
+        model: The model, as the provider spells it.
+        max_tokens: Tokens the answer may have; None for the provider's own limit. Anthropic has none and gets
+            `palaver.wire.anthropic.MAX_TOKENS`.
+        temperature: Sampling temperature; None for the provider's own.
+        stream: Whether the answer comes in pieces.
+        tool_choice: `auto`, `none`, `required`, or the name of the tool that must be called; empty for the provider's own.
+        strict_tools: Whether to ask that arguments hold to the tools' schemas, where provider and schema permit it.
+        parameters: Further fields of the body, in the provider's words. They may not name what is compiled from the view.
+        cache: Whether cache marks are placed, for providers that have them.
+        cache_ttl: How long what is marked stays cached.
+        then: The user's next words: a text put after the view, or None.
+    """
+
+    model: str
+    max_tokens: int | None = None
+    temperature: float | None = None
+    stream: bool = False
+    tool_choice: str = ""
+    strict_tools: bool = False
+    parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    cache: bool = True
+    cache_ttl: Literal["5m", "1h"] = "5m"
+    then: str | None = None
+
+
+class How(StrEnum):
+    """What happened to something on its way to the wire."""
+
+    DROPPED = "dropped"
+    """It is not in the request."""
+    REPLACED = "replaced"
+    """A text stands in its place."""
+    RENAMED = "renamed"
+    """It has another id or name there."""
+    CHANGED = "changed"
+    """It is there in another form."""
+    ADDED = "added"
+    """It is in the request and not in the view."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference between what the view shows and what is sent.
+
+    Attributes:
+        handle: The block it is about; None for what no entry holds (a derived text, a tool's schema, a parameter).
+        what: What it is about: `text`, `image`, `audio`, `thinking`, `call id`, `tool name`, `tool schema`, `parameter` and so on.
+        how: What happened to it.
+        why: The reason, a clause that starts with a small letter.
+    """
+
+    handle: Handle | None
+    what: str
+    how: How
+    why: str
+
+    def __str__(self) -> str:
+        """Give the difference on one line."""
+        place = "" if self.handle is None else f" ({self.handle})"
+        return f"{self.what}{place} {self.how.value}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The compatibility report of a request: everything that was dropped or changed, in the order of the request.
+
+    Attributes:
+        changes: The differences. An empty report means that the provider gets what the view shows.
+    """
+
+    changes: tuple[Change, ...] = ()
+
+    def __iter__(self) -> Iterator[Change]:
+        """Give the changes in order."""
+        return iter(self.changes)
+
+    def __len__(self) -> int:
+        """Count the changes."""
+        return len(self.changes)
+
+    def lost(self) -> tuple[Change, ...]:
+        """Give the changes by which the model sees less than the view shows: what was dropped or replaced."""
+        return tuple(change for change in self.changes if change.how in {How.DROPPED, How.REPLACED})
+
+    def about(self, handle: Handle) -> tuple[Change, ...]:
+        """Give what happened to one block."""
+        return tuple(change for change in self.changes if change.handle == handle)
+
+
+class Notes:
+    """Takes down the changes while a request is compiled."""
+
+    def __init__(self) -> None:
+        self._changes: list[Change] = []
+
+    def add(self, handle: Handle | None, what: str, how: How, why: str) -> None:
+        """Take one down."""
+        self._changes.append(Change(handle, what, how, why))
+
+    def report(self) -> Report:
+        """Give the report."""
+        return Report(tuple(self._changes))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A request, ready to be sent.
+
+    Attributes:
+        profile: The profile it was compiled for.
+        model: The model it is for. (Gemini's body does not name it: there it stands in the address.)
+        body: The body, a read-only JSON object.
+        report: What differs from the view.
+        tool_names: The names that tools have on the wire, to the names we know them by.
+        history: True when it ends on the assistant's words: valid as the record of a conversation, and a request only with words after it.
+    """
+
+    profile: Profile
+    model: str
+    body: Mapping[str, Any]
+    report: Report
+    tool_names: Mapping[str, str]
+    history: bool = False
+
+    @cached_property
+    def data(self) -> bytes:
+        """The body's canonical bytes."""
+        return canonical_json(self.body)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the canonical bytes, 64 hexadecimal digits."""
+        return sha256(self.data).hexdigest()
+
+    def check(self) -> None:
+        """Hold the request to its provider's rules.
+
+        Raises:
+            InvalidRequest: It breaks one; the error has the violations. It is a defect of palaver, or of the call's own parameters.
+        """
+        violations = validate(self.body, self.profile, as_history=self.history)
+        if violations:
+            raise InvalidRequest(self.profile.name, violations)
