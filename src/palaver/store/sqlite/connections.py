@@ -45,10 +45,15 @@ class Connections:
         self._lent = 0
         self._open = True
         self._orphan = False
-        self._state = Condition(Lock())
-        self._writer = Lock()
+        self._fork_waits = False
+        self._new_locks()
         _watch_forks()
         _POOLS.add(self)
+
+    def _new_locks(self) -> None:
+        self._state = Lock()
+        self._returned = Condition(self._state)
+        self._writer = Lock()
 
     def enter(self) -> None:
         """Announce a user; every one leaves."""
@@ -69,7 +74,8 @@ class Connections:
             if connection is not None and self._open and len(self._idle) < _KEPT_IDLE:
                 self._idle.append(connection)
                 connection = None
-            self._state.notify_all()
+            if self._fork_waits:
+                self._returned.notify_all()
         if connection is not None:
             connection.close()
 
@@ -100,7 +106,9 @@ class Connections:
     def before_fork(self) -> None:
         """Wait until nobody uses a connection, close them all, and hold the pool still."""
         self._state.acquire()
-        self._orphan = not self._state.wait_for(lambda: self._lent == 0, _FORK_WAIT_SECONDS)
+        self._fork_waits = True
+        self._orphan = not self._returned.wait_for(lambda: self._lent == 0, _FORK_WAIT_SECONDS)
+        self._fork_waits = False
         if not self._orphan:
             idle, self._idle = self._idle, []
             for connection in idle:
@@ -113,8 +121,7 @@ class Connections:
 
     def after_fork_in_child(self) -> None:
         """Go on with locks that no other thread holds: there is none."""
-        self._state = Condition(Lock())
-        self._writer = Lock()
+        self._new_locks()
 
 
 _POOLS: WeakSet[Connections] = WeakSet()

@@ -19,11 +19,13 @@ SEQ_MASK = (1 << SEQ_BITS) - 1
 
 _PAGE_ROWS = 512
 _PAGE_BYTES = 1 << 20
+_WITHOUT_BODIES = frozenset({"headers_up", "headers_down"})
+_MOST = 1 << SEQ_BITS
 
 
 def entry_id(dialog_no: int, seq: int) -> int:
     """Give the rowid of an entry; a number beyond what a dialog can hold gives the place after its last."""
-    return (dialog_no << SEQ_BITS) + min(max(seq, 0), SEQ_MASK + 1)
+    return (dialog_no << SEQ_BITS) + min(max(seq, 0), _MOST)
 
 
 def _ids(text: str | None) -> tuple[str, ...]:
@@ -32,18 +34,19 @@ def _ids(text: str | None) -> tuple[str, ...]:
 
 def header(row: Row) -> Header:
     """Make a header of its row."""
-    place, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, *rest = row
-    return Header(
-        place & SEQ_MASK, turn_head, view_base, open_turn, kind, role, number, _ids(calls), _ids(open_calls), *rest
-    )
+    seq, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, *rest = row
+    return Header(seq, turn_head, view_base, open_turn, kind, role, number, _ids(calls), _ids(open_calls), *rest)
 
 
 def newest(connection: apsw.Connection, dialog_id: DialogId) -> tuple[int, Header]:
     """Give a dialog's number and its newest header, `NOTHING` when it has none."""
-    row = connection.execute(statements()["newest"], (dialog_id,)).fetchone()
-    if row is None:
+    sql = statements()
+    dialog_no = connection.execute(sql["dialog_no"], (dialog_id,)).get
+    if dialog_no is None:
         raise UnknownDialog(dialog_id)
-    return row[0], NOTHING if row[1] is None else header(row[1:])
+    place = dialog_no << SEQ_BITS
+    row = connection.execute(sql["newest_header"], (place, place + _MOST)).fetchone()
+    return dialog_no, NOTHING if row is None else header(row)
 
 
 def end(connection: apsw.Connection, dialog_id: DialogId) -> tuple[int, int]:
@@ -112,42 +115,44 @@ def one_body(connection: apsw.Connection, dialog_id: DialogId, seq: int) -> byte
     return bytes(body)
 
 
-def scan(pool: Connections, name: str, low: int, high: int, *, reverse: bool = False) -> Iterator[Row]:
-    """Give rows whose id, their first column, is from `low` (inclusive) to `high` (exclusive), a page at a time.
+def scan(pool: Connections, name: str, dialog_no: int, bounds: range, *, reverse: bool = False) -> Iterator[Row]:
+    """Give rows of a dialog's entries whose numbers, their first column, lie in `bounds`, a page at a time.
 
     No statement stays open between two rows: a reader that takes its time neither pins the write-ahead log nor hinders an append.
     """
-    while low < high:
+    start, stop = bounds.start, bounds.stop
+    while start < stop:
         with Reading(pool) as connection:
-            page = _page(connection.execute(statements()[name], (low, high, _PAGE_ROWS)))
+            rows = connection.execute(
+                statements()[name], (entry_id(dialog_no, start), entry_id(dialog_no, stop), _PAGE_ROWS)
+            )
+            page = rows.fetchall() if name in _WITHOUT_BODIES else _filled(rows)
         yield from page
         if not page:
             return
         if reverse:
-            high = page[-1][0]
+            stop = page[-1][0]
         else:
-            low = page[-1][0] + 1
+            start = page[-1][0] + 1
 
 
-def _page(rows: Iterable[Row]) -> list[Row]:
-    """Take rows until the bodies among them, in the second column, are enough for one page."""
+def _filled(rows: Iterable[Row]) -> list[Row]:
+    """Take rows until the bodies in their second column are enough for one page; a missing body weighs nothing."""
     page, held = [], 0
     for row in rows:
         page.append(row)
-        if isinstance(row[1], bytes):
-            held += len(row[1])
-            if held >= _PAGE_BYTES:
-                break
+        held += len(row[1] or b"")
+        if held >= _PAGE_BYTES:
+            break
     return page
 
 
 def damaged(pool: Connections, dialog_no: int) -> Iterator[int]:
     """Give the numbers of entries whose body does not give the digest in its header, or that are missing."""
-    low, high = entry_id(dialog_no, 0), entry_id(dialog_no + 1, 0)
-    expected = low
-    for place, body, digest in scan(pool, "to_verify", low, high):
-        yield from (missing & SEQ_MASK for missing in range(expected, place))
+    expected = 0
+    for seq, body, digest in scan(pool, "to_verify", dialog_no, range(_MOST)):
+        yield from range(expected, seq)
         if body is None or body_digest(body) != digest:
-            yield place & SEQ_MASK
-        expected = place + 1
-    yield from (place & SEQ_MASK for place, _body in scan(pool, "bodies_up", expected, high))
+            yield seq
+        expected = seq + 1
+    yield from (seq for seq, _body in scan(pool, "bodies_up", dialog_no, range(expected, _MOST)))

@@ -52,11 +52,11 @@ def _batches(pool: Connections, extract: Extract, dialog_no: int, start: int, st
     """Read and extract outside of any transaction: others write meanwhile."""
     texts: list[tuple[int, str]] = []
     first, characters = start, 0
-    for place, body, kind in scan(pool, "to_index", entry_id(dialog_no, start), entry_id(dialog_no, stop)):
+    for seq, body, kind in scan(pool, "to_index", dialog_no, range(start, stop)):
         if rule(kind).searched and body is not None and (found := extract(kind, body)):
-            texts.append((place, text.composed(found)))
+            texts.append((entry_id(dialog_no, seq), text.composed(found)))
             characters += len(found)
-        following = (place & SEQ_MASK) + 1
+        following = seq + 1
         if following - first >= _BATCH_ENTRIES or characters >= _BATCH_CHARACTERS:
             yield _Batch(dialog_no, first, following, texts)
             texts, first, characters = [], following, 0

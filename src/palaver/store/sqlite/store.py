@@ -138,26 +138,25 @@ class SqliteStore:
         with Reading(self._pool) as connection:
             return entries.one_header(connection, dialog_id, seq)
 
-    def _bounds(self, dialog_id: DialogId, start: int, stop: int | None) -> tuple[int, int]:
-        """Give the ids of the first entry and of the place after the last one that is there now."""
+    def _scan(
+        self, name: str, dialog_id: DialogId, start: int, stop: int | None, *, reverse: bool = False
+    ) -> Iterator[sessions.Row]:
+        """Give rows of the entries that are there now; that the dialog is there is known before the first row is asked for."""
         with Reading(self._pool) as connection:
             dialog_no, length = entries.end(connection, dialog_id)
-        return entries.entry_id(dialog_no, start), entries.entry_id(
-            dialog_no, length if stop is None else min(stop, length)
-        )
+        bounds = range(max(0, start), length if stop is None else min(stop, length))
+        return entries.scan(self._pool, name, dialog_no, bounds, reverse=reverse)
 
     def headers(
         self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
     ) -> Iterator[Header]:
         """Give the headers of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily."""
-        low, high = self._bounds(dialog_id, start, stop)
         name = "headers_down" if reverse else "headers_up"
-        return map(entries.header, entries.scan(self._pool, name, low, high, reverse=reverse))
+        return map(entries.header, self._scan(name, dialog_id, start, stop, reverse=reverse))
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Give numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily."""
-        low, high = self._bounds(dialog_id, start, stop)
-        return ((place & entries.SEQ_MASK, body) for place, body in entries.scan(self._pool, "bodies_up", low, high))
+        return self._scan("bodies_up", dialog_id, start, stop)
 
     def body(self, dialog_id: DialogId, seq: int) -> bytes:
         """Give one body."""

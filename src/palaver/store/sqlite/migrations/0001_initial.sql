@@ -69,8 +69,8 @@ CREATE TABLE bodies (
 -- Where each dialog ends: the id of its newest entry, NULL when it has none.
 CREATE VIEW dialog_ends AS
 SELECT
-  dialog_no, session_no, created_at,
-  (SELECT max(id) FROM headers WHERE id BETWEEN dialog_no << 32 AND dialog_no << 32 | 0xffffffff) AS newest
+  dialog_no, dialog_id, session_no, created_at,
+  (SELECT id FROM headers WHERE id BETWEEN dialog_no << 32 AND dialog_no << 32 | 0xffffffff ORDER BY id DESC LIMIT 1) AS newest
 FROM dialogs;
 
 -- When each session was last active: when it was made, when its dialogs were, and the time of each dialog's newest entry.

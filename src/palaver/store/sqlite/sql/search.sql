@@ -16,7 +16,7 @@ SELECT upto FROM indexed WHERE dialog_no = ?;
 INSERT INTO indexed VALUES (?, ?) ON CONFLICT (dialog_no) DO UPDATE SET upto = excluded.upto;
 
 -- name: to_index
-SELECT h.id, b.body, h.kind
+SELECT h.id & 0xffffffff, b.body, h.kind
 FROM headers AS h LEFT JOIN bodies AS b USING (id)
 WHERE h.id >= ? AND h.id < ? ORDER BY h.id LIMIT ?;
 
