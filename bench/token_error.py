@@ -82,8 +82,8 @@ def main() -> None:
         if run.whole:
             tables["request", label].extend(requests(run, counting))
         tables["growth", label].extend(growth(run, counting))
-        tables["growth", f"= {counting.family.name}"].extend(growth(run, counting))
-        tables["learned", f"= {counting.family.name}"].extend(learned(run, counting))
+        tables["growth", f"= {counting.family.name.split('-')[0]}"].extend(growth(run, counting))
+        tables["learned", f"= {counting.family.name.split('-')[0]}"].extend(learned(run, counting))
     print(f"{'':9} {'':44} {'n':>5}  {'sum':>7}  {'median':>7}  {'|med|':>6}  {'|p95|':>6}  {'|max|':>6}")
     for (name, label), samples in sorted(tables.items()):
         if samples:

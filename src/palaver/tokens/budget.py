@@ -25,7 +25,7 @@ SAFETY_BUFFER = 5_000
 """Tokens kept free unless the caller says otherwise, on windows of 15,000 tokens and more."""
 
 _SMALLEST_SHARE = 3
-"""The buffer never takes more than a third of what the answer leaves."""
+"""The buffer never takes more than a third of what the model can read."""
 
 _RATIO = 0.8
 _PI_RESERVE = 16_384  # pi coding agent, compaction settings: reserveTokens
@@ -46,7 +46,8 @@ class Budget:
     Attributes:
         max_tokens: The window: what the request and its answer may occupy together, in tokens, at least 1.
         reserve: Tokens of it kept for the answer.
-        safety_buffer: Tokens kept free. On a small window less is: at most a third of what the answer leaves.
+        safety_buffer: Tokens kept free of what the model can read, for what counting gets wrong. On a small window less is
+            kept: at most a third.
         max_input: The most that the model reads, however short the answer, or None.
         keep_recent: Tokens at the end of a dialog that a policy should leave alone.
         keep_last: Messages at the end of a dialog that a policy should leave alone.
@@ -93,12 +94,17 @@ class Budget:
     @property
     def buffer(self) -> int:
         """Tokens kept free: ``safety_buffer``, or less on a small window."""
-        return min(self.safety_buffer, (self.max_tokens - self.reserve) // _SMALLEST_SHARE)
+        return min(self.safety_buffer, self._readable // _SMALLEST_SHARE)
 
     @property
     def for_input(self) -> int:
         """What a request may occupy, in tokens: instructions, tool schemas, messages and media. Always at least 1."""
-        left = self.max_tokens - self.reserve - self.buffer
+        return self._readable - self.buffer
+
+    @property
+    def _readable(self) -> int:
+        """What the model can read if it is to answer, in tokens."""
+        left = self.max_tokens - self.reserve
         return left if self.max_input is None else min(left, self.max_input)
 
     @property

@@ -89,8 +89,8 @@ def model_info(name: str, *, strict: bool = False) -> ModelInfo:
     return ModelInfo(
         name=name,
         context_window=window,
-        max_input=window - (limits.max_output or 0) if limits.apart else window,
-        max_output=limits.max_output,
+        max_input=window - (limits.max_output or 0) if limits.apart and known else window,
+        max_output=limits.max_output if known else None,
         provider=found.provider.id if found else "",
         id=found.model.id if found else "",
         family=family.name,

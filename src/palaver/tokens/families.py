@@ -7,9 +7,9 @@ The factors, overheads and bounds of ``openai``, ``anthropic``, ``gemini`` and `
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from palaver.tokens.images import Area, Flat, ImageRule, Tiles
+from palaver.tokens.images import Area, Flat, ImageRule, Patches, Tiles
 
 __all__ = ["FAMILIES", "Family", "family_of"]
 
@@ -54,10 +54,19 @@ class Family:
     image: ImageRule = _TILES
 
 
+# Overheads of OpenAI: three tokens a message, one for its role, three for the answer's start ("How to count tokens with
+# tiktoken", OpenAI Cookbook). Sound: 10 tokens a second (OpenAI, "Realtime costs").
+_OPENAI = Family(name="openai", factor=1.0, bound=0.05, default_window=128_000, exact=True)
+
 _TABLE = (
-    # Overheads of OpenAI: three tokens a message, one for its role, three for the answer's start ("How to count tokens with
-    # tiktoken", OpenAI Cookbook). Sound: 10 tokens a second (OpenAI, "Realtime costs").
-    Family(name="openai", factor=1.0, bound=0.05, default_window=128_000, exact=True),
+    # OpenAI's models differ in what an image costs ("Images and vision", calculating costs).
+    _OPENAI,
+    replace(_OPENAI, name="openai-4o-mini", image=Tiles(2833, 5667)),
+    replace(_OPENAI, name="openai-o", image=Tiles(75, 150)),
+    replace(_OPENAI, name="openai-5", image=Tiles(70, 140)),
+    replace(_OPENAI, name="openai-mini", image=Patches(1536, 1.72)),
+    replace(_OPENAI, name="openai-nano", image=Patches(1536, 2.46)),
+    replace(_OPENAI, name="openai-5.4", image=Patches(2500, 1.2)),
     # cl100k_base counts 0.98 to 1.00 of o200k_base on the recorded sessions; on other scripts far more.
     Family(name="openai-cl100k", factor=1.0, bound=0.1, default_window=8_192),
     # The tools preamble is Anthropic's own figure ("Tool use with Claude", pricing: 313 to 346 tokens).
@@ -127,9 +136,18 @@ FAMILIES = {family.name: family for family in _TABLE}
 _NAMES = tuple(
     (re.compile(pattern), name)
     for pattern, name in (
-        (r"(chat)?gpt-4o|gpt-4\.[15]|gpt-([5-9]|\d\d)|gpt-oss|o[134]($|-)|codex", "openai"),
+        (r"(gpt-4\.1|gpt-5)-nano", "openai-nano"),
+        (r"(gpt-4\.1|gpt-5|o4)-mini", "openai-mini"),
+        (r"gpt-4o-mini", "openai-4o-mini"),
+        (r"o[134]($|-)", "openai-o"),
+        (r"gpt-5($|-|\.[0-3])", "openai-5"),
+        (r"gpt-([5-9]|\d\d)", "openai-5.4"),
+        (r"(chat)?gpt-4o|gpt-4\.[15]|gpt-oss|codex", "openai"),
         (r"gpt-|text-davinci|davinci", "openai-cl100k"),
-        (r"claude-(instant|v?[12]\b|3|opus-4($|[.-][0-6]|-20)|(sonnet|haiku)-[34]|4([.-][0-6])?-)", "anthropic"),
+        (
+            r"claude-(instant|v?[12]\b|3|opus-4($|[.-][0-6](?!\d)|-20)|(sonnet|haiku)-[34]|4([.-][0-6](?!\d))?-)",
+            "anthropic",
+        ),
         (r"claude", "anthropic-4.7"),
         (r"gemini-(1|2|pro|flash-1|exp)|gemma", "gemini"),
         (r"gemini", "gemini-3"),

@@ -53,8 +53,8 @@ _TABLE = tuple(
         (r"claude-(instant|v?[12]\b|3-(opus|sonnet|haiku))", Limits(4_096)),
         (r"claude-3[.-]5", Limits(8_192)),
         (r"claude-(3[.-]7|sonnet-3[.-]7)", Limits(64_000)),
-        (r"claude-(opus-4($|[.-][01]|-20)|4([.-][01])?-opus)", Limits(32_000)),
-        (r"claude-(\w+-4[.-][6-9]|4[.-][6-9]-\w+)", Limits(128_000)),
+        (r"claude-(opus-4($|[.-][01](?!\d)|-20)|4([.-][01])?-opus)", Limits(32_000)),
+        (r"claude-(\w+-4[.-]([6-9]|\d\d)(?!\d)|4[.-]([6-9]|\d\d)-\w+)", Limits(128_000)),
         (r"claude-(\w+-4|4)", Limits(64_000)),
         (r"claude-", Limits(128_000)),
         # Google.

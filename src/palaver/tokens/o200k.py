@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Protocol
 
-__all__ = ["PIECE", "count", "pieces", "ranks"]
+__all__ = ["PATTERN", "PIECE", "Encoding", "Memory", "count", "encoding", "pieces", "ranks"]
 
 PIECE = 8_192
 """Characters after which a text is cut, at the next safe place."""
@@ -44,33 +44,31 @@ _REMEMBERED = 32_768
 
 _DIGEST_BYTES = 16
 
-# How o200k_base splits a text before it merges (tiktoken_ext/openai_public.py): words by the case of their letters with
-# one leading sign and an English contraction, numbers by three digits, signs, line breaks, spaces.
 _UPPER = r"\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}"
 _LOWER = r"\p{Ll}\p{Lm}\p{Lo}\p{M}"
 _LEAD = r"[^\r\n\p{L}\p{N}]?"
 _CONTRACTION = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
-_PATTERN = "|".join(
-    (
-        f"{_LEAD}[{_UPPER}]*[{_LOWER}]+{_CONTRACTION}",
-        f"{_LEAD}[{_UPPER}]+[{_LOWER}]*{_CONTRACTION}",
-        r"\p{N}{1,3}",
-        r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
-        r"\s*[\r\n]+",
-        r"\s+(?!\S)",
-        r"\s+",
-    )
+PATTERN = (
+    f"{_LEAD}[{_UPPER}]*[{_LOWER}]+{_CONTRACTION}",
+    f"{_LEAD}[{_UPPER}]+[{_LOWER}]*{_CONTRACTION}",
+    r"\p{N}{1,3}",
+    r" ?[^\s\p{L}\p{N}]+[\r\n/]*",
+    r"\s*[\r\n]+",
+    r"\s+(?!\S)",
+    r"\s+",
 )
+"""How o200k_base splits a text before it merges (tiktoken_ext/openai_public.py), the first alternative that fits: words by the
+case of their letters, with a leading sign and an English contraction; numbers by three digits; signs; line breaks; spaces."""
 
 
-class _Encoding(Protocol):
+class Encoding(Protocol):
     """What is used of ``tiktoken.Encoding``."""
 
     def encode_ordinary(self, text: str) -> list[int]:
         """Give the tokens of a text, special tokens having no meaning."""
 
 
-class _Memory:
+class Memory:
     """Counts by digest, in two generations: when the young one is full it becomes the old one, which is forgotten.
 
     No lock: every step is one dictionary operation, and a count lost to another thread is only counted again.
@@ -93,8 +91,12 @@ class _Memory:
             self._old, self._young = self._young, {}
         self._young[digest] = tokens
 
+    def __len__(self) -> int:
+        """Tell how many counts are held."""
+        return len(self._young) + len(self._old)
 
-_memory = _Memory(_REMEMBERED)
+
+_memory = Memory(_REMEMBERED)
 
 
 def ranks() -> dict[bytes, int]:
@@ -114,11 +116,11 @@ def ranks() -> dict[bytes, int]:
 
 
 @functools.cache
-def _encoding() -> _Encoding:
+def encoding() -> Encoding:
     """Build the encoding on first use."""
     import tiktoken  # noqa: PLC0415 - not before the first count, and not at all for who never counts
 
-    return tiktoken.Encoding("o200k_base", pat_str=_PATTERN, mergeable_ranks=ranks(), special_tokens={})
+    return tiktoken.Encoding("o200k_base", pat_str="|".join(PATTERN), mergeable_ranks=ranks(), special_tokens={})
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -144,7 +146,7 @@ def count(text: str) -> int:
     known = _memory.get(digest)
     if known is not None:
         return known
-    encoding = _encoding()
-    tokens = sum(len(encoding.encode_ordinary(piece)) for piece in pieces(text))
+    encode = encoding().encode_ordinary
+    tokens = sum(len(encode(piece)) for piece in pieces(text))
     _memory.put(digest, tokens)
     return tokens

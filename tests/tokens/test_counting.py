@@ -1,0 +1,250 @@
+"""Counting messages: monotone, additive within a bound, deterministic, and right about what is no text."""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from palaver.errors import InvalidInput
+from palaver.messages import (
+    AssistantMessage,
+    AudioContent,
+    CompactionSummaryMessage,
+    Content,
+    ImageContent,
+    Media,
+    Message,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+    from_anthropic_dict,
+)
+from palaver.tokens import (
+    FAMILIES,
+    Counter,
+    Family,
+    ModelCounter,
+    calibrate,
+    count_block,
+    count_message,
+    count_request,
+    count_tools,
+    counter,
+)
+
+SLACK = 3
+"""Tokens that one join of two texts can save or cost, before the family's factor."""
+
+MODELS = ["gpt-4o", "claude-opus-4-6", "claude-opus-5", "gemini-2.5-pro", "deepseek-chat", "nobody-knows-me"]
+COUNTERS = st.sampled_from([counter(model) for model in MODELS])
+TEXT = st.text(max_size=200)
+BLOCKS = st.one_of(
+    st.builds(TextContent, content=TEXT),
+    st.builds(ThinkingContent, content=TEXT, signature=st.sampled_from(["", "c2ln" * 50])),
+    st.builds(
+        ToolCallContent,
+        id=st.just("c1"),
+        name=st.sampled_from(["read", "bash"]),
+        args=st.dictionaries(st.sampled_from(["path", "n"]), TEXT),
+    ),
+    st.builds(ToolResultContent, id=st.just("c1"), content=TEXT),
+    st.builds(ToolResultContent, id=st.just("c1"), content=st.tuples(st.builds(TextContent, content=TEXT))),
+    st.just(ImageContent(images=(Media(url="https://example.org/a.png"),))),
+    st.just(AudioContent(audio=(Media(url="https://example.org/a.wav"),))),
+)
+SCHEMA = {"type": "function", "function": {"name": "read", "description": "Reads a file.", "parameters": {}}}
+
+
+def picture(width: int, height: int) -> Media:
+    """Draw an image."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (width, height)).save(buffer, format="PNG")
+    return Media.from_bytes(buffer.getvalue())
+
+
+@given(COUNTERS, TEXT, TEXT)
+def test_more_text_counts_more(counting: ModelCounter, text: str, more: str) -> None:
+    """A longer text never counts less than its beginning, beyond what one join can save."""
+    assert counting.text(text + more) >= counting.text(text) - SLACK * counting.factor
+    assert counting.text(text) >= 0
+    assert (counting.text(text) == 0) == (text == "")
+
+
+@given(COUNTERS, st.lists(TEXT, min_size=1, max_size=8))
+def test_texts_add_up(counting: ModelCounter, texts: list[str]) -> None:
+    """Parts counted apart are at least the whole, and at most the whole and what each join and rounding can cost."""
+    whole, apart = counting.text("".join(texts)), sum(map(counting.text, texts))
+    slack = (SLACK * counting.factor + 1) * len(texts)
+    assert whole - slack <= apart <= whole + slack
+
+
+@given(COUNTERS, st.lists(BLOCKS, max_size=5))
+def test_a_message_is_its_blocks_and_its_frame(counting: ModelCounter, blocks: list[Content]) -> None:
+    """A message counts exactly its blocks and what stands around a message, and counts the same again."""
+    message = AssistantMessage(contents=tuple(blocks))
+    count = count_message(message, counting)
+    assert count == counting.family.per_message + sum(count_block(block, counting) for block in blocks)
+    assert count_message(message, counting) == count
+
+
+@given(COUNTERS, st.lists(BLOCKS, max_size=4), st.text(max_size=50), st.integers(0, 3))
+def test_a_request_is_the_sum_of_its_parts(
+    counting: ModelCounter, blocks: list[Content], system: str, tools: int
+) -> None:
+    """Instructions, tool schemas and messages all count (langchain#34664), and adding any of them never counts less."""
+    messages = [UserMessage.text("go"), AssistantMessage(contents=tuple(blocks))]
+    schemas = [SCHEMA] * tools
+    whole = count_request(messages, counting, system=system, tools=schemas)
+    said = sum(count_message(message, counting) for message in messages)
+    instructions = counting.family.per_message + counting.text(system) if system else 0
+    assert whole == counting.family.per_request + instructions + count_tools(schemas, counting) + said
+    assert whole >= count_request(messages[:1], counting)
+
+
+@given(COUNTERS)
+def test_tools_count(counting: ModelCounter) -> None:
+    """No tool counts nothing; the first brings the provider's preamble, each its schema."""
+    one, two = count_tools([SCHEMA], counting), count_tools([SCHEMA, SCHEMA], counting)
+    assert count_tools([], counting) == 0
+    assert one - counting.family.per_tools == two - one > counting.family.per_tool
+
+
+def test_gpt_counts_plain_text_exactly() -> None:
+    """For a model whose tokenizer is published the count of a text is its own (OpenAI Cookbook example)."""
+    assert counter("gpt-4o").text("antidisestablishmentarianism") == 6
+
+
+def test_an_image_counts_by_its_pixels_not_by_its_bytes() -> None:
+    """The figure is the provider's formula; base64 is never counted as text."""
+    image = ImageContent(images=(picture(1024, 1024),))
+    assert count_block(image, counter("gpt-4o")) == 765
+    assert count_block(image, counter("claude-sonnet-4-5")) == 1399
+    assert count_block(image, counter("gemini-2.5-pro")) == 4 * 258
+
+
+def test_an_image_out_of_reach_counts_as_much_as_one_can() -> None:
+    """Without bytes, the size is not known: the largest cost is assumed, so that nothing overflows."""
+    image = ImageContent(images=(Media(media_type="image/png", digest="0" * 64, size=70_000),))
+    assert count_block(image, counter("claude-sonnet-4-5")) == 1600
+
+
+def test_images_in_a_tool_result_count() -> None:
+    """A result with an image counts text, image and the frame of a result."""
+    counting = counter("claude-sonnet-4-5")
+    image = ImageContent(images=(picture(75, 100),))
+    result = ToolResultContent(id="c", content=(TextContent(content="seen"), image))
+    expected = counting.family.per_result + counting.text("seen") + 10
+    assert count_block(result, counting) == expected
+
+
+def test_sound_counts_by_its_length() -> None:
+    """Ten seconds at the assumed rate of 4,000 bytes are a hundred tokens of OpenAI's, 320 of Gemini's."""
+    sound = AudioContent(audio=(Media(media_type="audio/mpeg", digest="0" * 64, size=40_000),))
+    assert count_block(sound, counter("gpt-4o")) == 100
+    assert count_block(sound, counter("gemini-2.5-pro")) == 320
+
+
+def test_malformed_arguments_count_as_they_stand() -> None:
+    """Arguments that are no JSON are sent back as written, so that is what counts."""
+    counting = counter("gpt-4o")
+    call = ToolCallContent(id="c", name="bash", raw_args='{"command": "ls', error="unterminated")
+    assert count_block(call, counting) == counting.family.per_call + counting.text("bash") + counting.text(
+        '{"command": "ls'
+    )
+
+
+def test_thinking_counts_its_text_or_the_length_of_its_seal() -> None:
+    """Where only a signature or an encrypted form is there, its length decides: three bytes in four characters, four a token."""
+    counting = counter("claude-sonnet-4-5")
+    assert count_block(ThinkingContent(content="well", signature="x" * 1600), counting) == counting.text("well")
+    assert count_block(ThinkingContent(signature="x" * 1600), counting) == 300
+    assert count_block(ThinkingContent(redacted="x" * 160), counting) == 30
+    assert count_block(ThinkingContent(artefact={"encrypted_content": "x" * 16}), counting) == 3
+    assert count_block(ThinkingContent(), counting) == 0
+
+
+def test_a_file_in_an_unknown_block_is_not_counted_as_text() -> None:
+    """A document as base64 counts by its length, a fraction of what its characters would as text; its title counts as text."""
+    data = base64.b64encode(bytes(range(256)) * 40).decode()
+    source = {"type": "base64", "media_type": "application/pdf", "data": data}
+    message = from_anthropic_dict({"role": "user", "content": [{"type": "document", "title": "A", "source": source}]})
+    counting = counter("claude-sonnet-4-5")
+    assert len(data) * 3 / 16 < count_message(message, counting) < len(data) * 3 / 16 + 60 < counting.text(data) / 2
+
+
+def test_a_summary_counts_its_summary() -> None:
+    """A compaction summary without blocks counts the text the model will see."""
+    counting = counter("gpt-4o")
+    message = CompactionSummaryMessage(summary="what happened so far")
+    assert count_message(message, counting) == counting.family.per_message + counting.text("what happened so far")
+
+
+def test_a_counter_of_ones_own_will_do() -> None:
+    """Whatever has a family and counts text can stand in for ours."""
+
+    class Words:
+        """Counts words."""
+
+        family: Family = FAMILIES["openai"]
+
+        def text(self, text: str, /) -> int:
+            """Count words."""
+            return len(text.split())
+
+    mine: Counter = Words()
+    assert count_message(UserMessage.text("one two three"), mine) == 4 + 3
+
+
+# --- learning -------------------------------------------------------------------------------------------------------------
+
+
+@given(COUNTERS, st.floats(0.7, 1.5), st.lists(st.integers(500, 200_000), min_size=30, max_size=60))
+def test_calibration_finds_the_factor(counting: ModelCounter, true: float, sizes: list[int]) -> None:
+    """When every report is the same multiple of the raw estimate, the learned scale approaches it and never leaves the way."""
+    learner = counting
+    for size in sizes:
+        before = abs(learner.scale - true)
+        learner = calibrate(learner, max(1, round(size * learner.scale)), max(1, round(size * true)))
+        assert abs(learner.scale - true) <= before + 0.01
+    if sum(sizes) > 500_000:
+        assert learner.scale == pytest.approx(true, abs=0.1)
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**9))
+def test_one_report_moves_little(predicted: int, actual: int) -> None:
+    """A single absurd report moves the scale by less than a factor of two, and the old counter stays as it was."""
+    first = counter("claude-opus-4-6")
+    second = calibrate(first, predicted, actual)
+    assert 0.5 <= second.scale / first.scale <= 2
+    assert (first.scale, first.weight) == (1.0, 0.0)
+
+
+@pytest.mark.parametrize(("predicted", "actual"), [(0, 5), (5, 0), (-1, 5)])
+def test_calibration_refuses_what_is_no_report(predicted: int, actual: int) -> None:
+    """A missing figure is not read as zero tokens."""
+    with pytest.raises(InvalidInput):
+        calibrate(counter("gpt-4o"), predicted, actual)
+
+
+@given(COUNTERS, st.integers(0, 10**7))
+def test_the_range_holds_the_estimate(counting: ModelCounter, tokens: int) -> None:
+    """Both error bars stand around the estimate, as wide as the stated bound."""
+    low, high = counting.range(tokens)
+    assert 0 <= low <= tokens <= high
+    assert high - low <= 2 * counting.bound * tokens + 2
+
+
+def test_messages_of_every_kind_are_counted() -> None:
+    """A tool message counts its results with their frames."""
+    counting = counter("deepseek-chat")
+    message: Message = ToolMessage.from_results([ToolResultContent(id=str(n), content="ok") for n in range(3)])
+    family = counting.family
+    assert count_message(message, counting) == family.per_message + 3 * (family.per_result + counting.text("ok"))

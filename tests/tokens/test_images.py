@@ -1,0 +1,109 @@
+"""Images and recordings: their size read from their first bytes, and what providers ask for it."""
+
+from __future__ import annotations
+
+import io
+import struct
+import wave
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from palaver.tokens.images import Area, Flat, Patches, Tiles
+from palaver.tokens.measure import pixel_size, seconds
+
+EDGE = st.integers(1, 400)
+
+
+def picture(kind: str, width: int, height: int, **options: object) -> bytes:
+    """Draw an image."""
+    buffer = io.BytesIO()
+    Image.new("RGB", (width, height), (200, 10, 10)).save(buffer, format=kind, **options)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("PNG", {}),
+        ("GIF", {}),
+        ("JPEG", {}),
+        ("JPEG", {"progressive": True, "exif": b"Exif\0\0" + b"x" * 3_000}),
+        ("WEBP", {}),
+        ("WEBP", {"lossless": True}),
+        ("WEBP", {"exif": b"Exif\0\0II*\0"}),
+    ],
+)
+@given(width=EDGE, height=EDGE)
+def test_the_size_is_what_was_drawn(kind: str, options: dict[str, object], width: int, height: int) -> None:
+    """Every format gives back the size that Pillow drew it in."""
+    assert pixel_size(picture(kind, width, height, **options)) == (width, height)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_have_a_size_or_none(data: bytes) -> None:
+    """Bytes that are no image give None, whatever they begin with, and never an error."""
+    for head in (b"", b"\xff\xd8", b"\x89PNG\r\n\x1a\n", b"GIF89a", b"RIFF\0\0\0\0WEBPVP8X", b"RIFF\0\0\0\0WEBPVP8 "):
+        size = pixel_size(head + data)
+        assert size is None or min(size) >= 1
+
+
+@pytest.mark.parametrize("kind", ["PNG", "GIF", "JPEG", "WEBP"])
+def test_a_cut_image_has_its_size_or_none(kind: str) -> None:
+    """Cut anywhere, an image gives its true size or none, never a wrong one."""
+    data = picture(kind, 120, 35)
+    assert {pixel_size(data[:end]) for end in range(len(data))} <= {None, (120, 35)}
+
+
+@pytest.mark.parametrize(
+    ("rule", "size", "tokens"),
+    [
+        # OpenAI, "Images and vision": 1024 x 1024 is 765 tokens, 2048 x 4096 is 1,105.
+        (Tiles(85, 170), (1024, 1024), 765),
+        (Tiles(85, 170), (2048, 4096), 1105),
+        (Tiles(85, 170), (1, 1), 255),
+        # The same page: 1024 x 1024 is 1,024 patches of 32 x 32.
+        (Patches(1536, 1.0), (1024, 1024), 1024),
+        (Patches(1536, 1.0), (9000, 9000), 1536),
+        # Anthropic, "Vision": 200 x 200 is some 54 tokens, 1000 x 1000 some 1,334; larger images are scaled down.
+        (Area(750, 1568, 1600), (200, 200), 54),
+        (Area(750, 1568, 1600), (1000, 1000), 1334),
+        (Area(750, 1568, 1600), (8000, 8000), 1600),
+        # Google, "Understand and count tokens": 258 up to 384 pixels, else 258 for each tile of 768.
+        (Flat(258, 384), (384, 384), 258),
+        (Flat(258, 384), (600, 400), 258),
+        (Flat(258, 384), (1536, 769), 4 * 258),
+        (Flat(1120), (4000, 3000), 1120),
+    ],
+)
+def test_published_costs(rule: Area | Flat | Patches | Tiles, size: tuple[int, int], tokens: int) -> None:
+    """The formulas give the examples that providers publish."""
+    assert rule.tokens(*size) == tokens
+
+
+@pytest.mark.parametrize("rule", [Tiles(85, 170), Patches(1536, 1.62), Area(750, 1568, 1600), Flat(1120)])
+@given(width=st.integers(1, 9000), height=st.integers(1, 9000))
+def test_an_unknown_image_counts_as_the_largest(rule: Area | Flat | Patches | Tiles, width: int, height: int) -> None:
+    """No image costs nothing, and none costs more than one whose size is not known."""
+    assert 1 <= rule.tokens(width, height) <= rule.unknown
+
+
+@given(st.integers(1, 3), st.sampled_from([8_000, 16_000, 44_100]))
+def test_a_wave_file_is_as_long_as_it_was_recorded(length: int, rate: int) -> None:
+    """The length of a WAV file comes from its header."""
+    buffer = io.BytesIO()
+    with wave.open(buffer, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(struct.pack("<h", 0) * rate * length)
+    data = buffer.getvalue()
+    assert seconds(data, len(data)) == pytest.approx(length, abs=0.01)
+
+
+@given(st.one_of(st.none(), st.binary(max_size=80)), st.integers(0, 10**9))
+def test_any_sound_has_a_length(data: bytes | None, size: int) -> None:
+    """What is no WAV file counts 4,000 bytes a second, whatever it holds."""
+    assert seconds(data, size) == size / 4_000

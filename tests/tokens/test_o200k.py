@@ -1,0 +1,145 @@
+"""The vendored tokenizer: it is the published one, it needs nothing from outside, and no text can hurt it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import inspect
+import subprocess
+import sys
+
+import pytest
+import tiktoken_ext.openai_public  # type: ignore[import-untyped]
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from palaver.tokens import o200k
+
+PUBLISHED_SHA256 = "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"
+"""What tiktoken expects of the file it would download."""
+
+LOST_AT_A_CUT = 3
+"""Tokens that a cut inside a word, number or row of signs may cost or save."""
+
+TEXT = st.text(max_size=300)
+WORDS = st.lists(st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=12), min_size=1, max_size=30)
+
+
+def test_the_packed_ranks_are_the_published_ones() -> None:
+    """Written in the published form, the packed ranks have the checksum that tiktoken asks for."""
+    lines = (f"{base64.b64encode(token).decode()} {rank}\n" for token, rank in o200k.ranks().items())
+    assert hashlib.sha256("".join(lines).encode()).hexdigest() == PUBLISHED_SHA256
+
+
+def test_the_checksum_and_the_pattern_are_tiktokens() -> None:
+    """Both are as the installed tiktoken has them, so that an update of the tokenizer would be seen here."""
+    source = inspect.getsource(tiktoken_ext.openai_public.o200k_base)
+    assert PUBLISHED_SHA256 in source
+    for alternative in o200k.PATTERN:
+        assert f'r"""{alternative}"""' in source
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [("", 0), ("antidisestablishmentarianism", 6), ("2 + 2 = 4", 7), ("お誕生日おめでとう", 8)],
+)
+def test_published_examples(text: str, tokens: int) -> None:
+    """The counts are those of the OpenAI Cookbook, "How to count tokens with tiktoken"."""
+    assert o200k.count(text) == tokens
+
+
+def test_special_tokens_are_plain_text() -> None:
+    """A text that spells a special token is counted by its characters and raises nothing."""
+    assert o200k.count("<|endoftext|>") > 1
+
+
+def test_a_lone_surrogate_counts() -> None:
+    """A text that is no valid Unicode counts like one with the replacement character in its place."""
+    assert o200k.count("a\ud800b") == o200k.count("a\ufffdb")
+
+
+@given(TEXT, st.integers(1, 400))
+@example("a", 30_000)
+@example(" \t", 20_000)
+@example("中", 20_000)
+def test_pieces_are_the_text(text: str, times: int) -> None:
+    """Pieces joined are the text, and none is longer than a piece and the stretch in which a safe cut is looked for."""
+    whole = text * times
+    parts = list(o200k.pieces(whole))
+    assert "".join(parts) == whole
+    assert all(0 < len(part) <= o200k.PIECE + 2_048 for part in parts)
+
+
+@given(WORDS, st.sampled_from([" ", "\n", "  ", "\n\n", " \n ", ".\n", "\t "]), st.integers(60, 200))
+def test_pieces_count_as_the_whole(words: list[str], between: str, times: int) -> None:
+    """Where words are parted by spaces, counting in pieces gives exactly what tiktoken gives for the whole text."""
+    text = between.join([*words, "end 7"] * times)
+    encoding = o200k.encoding()
+    parted = sum(len(encoding.encode_ordinary(piece)) for piece in o200k.pieces(text))
+    assert parted == len(encoding.encode_ordinary(text))
+
+
+@pytest.mark.parametrize("text", ["x", "ab9", "中", "!", "1", " ", "\n", "Zq/", "\u0301", "😀"])
+def test_a_cut_where_there_is_no_word_costs_little(text: str) -> None:
+    """A text without a safe place to cut counts within three tokens a cut of what tiktoken gives for the whole."""
+    whole = text * (40_000 // len(text))
+    cuts = len(list(o200k.pieces(whole))) - 1
+    assert cuts > 1
+    assert abs(o200k.count(whole) - len(o200k.encoding().encode_ordinary(whole))) <= LOST_AT_A_CUT * cuts
+
+
+@pytest.mark.parametrize("unit", [" ", "\t ", "a", "\n", "aB1!"])
+def test_a_megabyte_of_anything_can_be_counted(unit: str) -> None:
+    """A million spaces make tiktoken panic, as its pattern overflows the stack; palaver counts them."""
+    text = unit * (1_000_000 // len(unit))
+    assert 0 < o200k.count(text) <= len(text)
+
+
+@given(TEXT)
+def test_counting_is_deterministic(text: str) -> None:
+    """The same text counts the same, whether it was counted before or not."""
+    first = o200k.count(text)
+    assert o200k.count(text) == first == sum(len(o200k.encoding().encode_ordinary(part)) for part in o200k.pieces(text))
+
+
+@given(TEXT, TEXT)
+def test_counts_add_up(left: str, right: str) -> None:
+    """Two texts together count at most what they count apart, and at least that less what one join can save."""
+    together, apart = o200k.count(left + right), o200k.count(left) + o200k.count(right)
+    assert together <= apart + LOST_AT_A_CUT
+    assert together >= max(o200k.count(left), o200k.count(right)) - LOST_AT_A_CUT
+
+
+@given(st.lists(st.text(min_size=1, max_size=5), min_size=3, max_size=40))
+def test_the_memory_is_bounded(texts: list[str]) -> None:
+    """However much is counted, two generations of counts are kept and what is remembered is right."""
+    memory = o200k.Memory(4)
+    for number, text in enumerate(texts):
+        key = text.encode()
+        memory.put(key, number)
+        assert memory.get(key) == number
+        assert len(memory) <= 8
+
+
+def test_nothing_outside_is_read_or_changed() -> None:
+    """Counting needs no network, no cache folder and no variable, and leaves the environment as it was."""
+    program = """
+import os, sys
+before = dict(os.environ)
+import palaver.tokens
+assert not {"tiktoken", "genai_prices"} & set(sys.modules), "loaded at import"
+def no(event, arguments):
+    assert not event.startswith("socket."), event
+    assert not (event == "open" and "w" in str(arguments[1])), arguments
+sys.addaudithook(no)
+assert palaver.tokens.counter("gpt-4o").text("hello world") == 2
+assert dict(os.environ) == before
+"""
+    done = subprocess.run(
+        [sys.executable, "-I", "-B", "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"TIKTOKEN_CACHE_DIR": "/"},
+    )
+    assert done.returncode == 0, done.stderr
