@@ -21,7 +21,7 @@ from palaver.messages.calls import FunctionCall
 from palaver.messages.canonical import canonical_json, digest
 from palaver.messages.chat import from_anthropic_dict, from_chat_dict, stop_reason_of
 from palaver.messages.codec import decode, encode, hydrate, media_of
-from palaver.messages.frozen import FrozenDict, FrozenList, thaw
+from palaver.messages.frozen import FrozenDict, FrozenList, freeze, thaw
 from palaver.messages.media import Media
 from palaver.messages.message import (
     AgentMessage,
@@ -36,7 +36,7 @@ from palaver.messages.message import (
     ToolMessage,
     UserMessage,
 )
-from palaver.messages.normalize import Change, clean_text, freeze, restore
+from palaver.messages.normalize import Change, clean_text, restore
 from palaver.messages.record import TokenLogprob
 from palaver.messages.roles import (
     APITypes,

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from palaver.messages.canonical import canonical_json
-from palaver.messages.frozen import EMPTY, FrozenDict
-from palaver.messages.normalize import freeze
+from palaver.messages.frozen import EMPTY, FrozenDict, freeze
 
 if TYPE_CHECKING:
     from palaver.messages.normalize import Change

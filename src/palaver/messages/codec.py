@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pydantic import ValidationError
+from pydantic_core import from_json
 
-from palaver.errors import StoreDamaged
+from palaver.errors import InvalidMessage, StoreDamaged
 from palaver.ids import BlobId
 from palaver.messages.blocks import AudioContent, ImageContent, ToolResultContent
 from palaver.messages.canonical import canonical_json, digest
 from palaver.messages.message import Message
-from palaver.messages.value import own_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,9 +37,12 @@ def decode(body: bytes | str) -> Message:
         InvalidMessage: It is none.
     """
     try:
-        return Message.model_validate_json(body)
-    except ValidationError as error:
-        raise own_error("encoded message", error) from error
+        fields = from_json(body, allow_inf_nan=False)
+    except ValueError as error:
+        raise InvalidMessage(f"An encoded message is JSON, and this is not: {error}.") from error
+    if not isinstance(fields, dict):
+        raise InvalidMessage(f"An encoded message is a JSON object, not a {type(fields).__name__}.")
+    return Message(**fields)
 
 
 def media_of(message: Message) -> Iterator[Media]:

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import CoreSchema, core_schema
 
-from palaver.messages.frozen import FrozenDict
-from palaver.messages.normalize import Change, freeze
+from palaver.messages.frozen import FrozenDict, freeze
 
 __all__ = ["InvokeCost", "Usage", "UsageCost"]
 
@@ -186,8 +185,7 @@ class Usage(FrozenDict):
     def __init__(self, raw: Mapping[str, Any] | None = None, /, **own: float | UsageCost) -> None:
         """Take the provider's record, or figures in palaver's own words."""
         figures = {key: asdict(value) if isinstance(value, UsageCost) else value for key, value in own.items()}
-        ignored: list[Change] = []  # counts and prices have nothing that a reader would miss
-        super().__init__(freeze({**(raw or {}), **figures}, "usage", ignored))
+        dict.__init__(self, freeze({**(raw or {}), **figures}, "usage", []))  # counts and prices: nothing to report
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import CoreSchema, core_schema
 
 from palaver.errors import InvalidMessage, PalaverError
-from palaver.messages.frozen import EMPTY, FrozenDict, thaw
-from palaver.messages.normalize import Change, clean_text, freeze, is_clean
+from palaver.messages.frozen import EMPTY, FrozenDict, freeze, thaw
+from palaver.messages.normalize import Change, clean_text, is_clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -126,7 +126,7 @@ class Value(BaseModel, metaclass=ValueMeta):
             if type(value) is str:
                 if not is_clean(value):
                     values[key] = clean_text(value, key, found)
-            elif (key in cls._free or key not in known) and value is not EMPTY:
+            elif key in cls._free or key not in known:
                 values[key] = freeze(value, key, found)
         if found:
             values["changes"] = (*values.get("changes", ()), *found)
