@@ -8,8 +8,8 @@ from hashlib import sha256
 from typing import Any, Protocol, runtime_checkable
 
 from palaver.errors import InvalidPrompt
-from palaver.messages.frozen import EMPTY, FrozenDict
-from palaver.messages.normalize import Change, freeze
+from palaver.messages.frozen import EMPTY, FrozenDict, freeze
+from palaver.messages.normalize import Change
 from palaver.prompts.parsing import ParseFunction, Parser, parse_with
 from palaver.prompts.render import Renderer, StringFormatterRenderer, VerbatimRenderer
 
