@@ -168,7 +168,11 @@ class Budget:
             safety_buffer: Tokens kept free.
         """
         info = _info(model)
-        if reserve is None:
+        if max_tokens is not None:
+            _check("max_tokens", max_tokens, least=1)
+        if reserve is not None:
+            _check("reserve", reserve, least=0)
+        else:
             reserve = min(info.max_output or _USUAL_ANSWER, _USUAL_ANSWER, info.context_window // _ANSWER_SHARE)
         if max_tokens is None:
             return cls(
@@ -199,11 +203,14 @@ class Budget:
         Raises:
             InvalidInput: The share is out of range, or neither model nor length was given.
         """
-        if not 0 < context_usage_ratio <= 1:
+        if not isinstance(context_usage_ratio, int | float) or not 0 < context_usage_ratio <= 1:
             raise InvalidInput(
                 f"context_usage_ratio is {context_usage_ratio}.", hint="Give a share of the window: 0 < ratio <= 1."
             )
-        limits = [] if max_token_context_length is None else [max_token_context_length]
+        limits = []
+        if max_token_context_length is not None:
+            _check("max_token_context_length", max_token_context_length, least=1)
+            limits.append(max_token_context_length)
         if model is not None:
             info = _info(model)
             limits += [int(info.context_window * context_usage_ratio), info.max_input]

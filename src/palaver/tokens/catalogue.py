@@ -79,7 +79,8 @@ def model_info(name: str, *, strict: bool = False) -> ModelInfo:
     limits = limits_of(asked.bare)
     found = genai.find(asked)
     listed = found.context_window if found else None
-    window = _LONG_WINDOW if asked.long_window else limits.window or listed
+    long_window = asked.long_window and found is not None
+    window = _LONG_WINDOW if long_window else limits.window or listed
     if window is None and strict:
         raise UnknownModel(
             name, close=genai.close_names(asked), hint="Give the window yourself: ModelInfo(name, window)."
