@@ -29,12 +29,13 @@ from palaver.log import (
     decode_entry,
     draft,
 )
-from palaver.messages import UserMessage
+from palaver.messages import AssistantMessage, UserMessage
 
 _DIALOG = DialogId("0123456789abcdef0123456789abcdef")
 _ENTRIES: list[Entry] = [
     MessageEntry(message=UserMessage.text("hi")),
     MessageEntry(message=UserMessage.text("hi"), source=Source(format="pi", record="x", ordinal=3)),
+    MessageEntry(message=AssistantMessage(contents=())),
     Inbox(message=UserMessage.text("later")),
     Instructions(sections=(Section(name="a", text="b"),)),
     Custom(custom_type="x", data={"deep": [1, {"a": None}]}),
