@@ -113,7 +113,7 @@ class MessageRecord(Value):
     """
 
     _free: ClassVar[frozenset[str]] = frozenset({"metadata", "parsed"})
-    _always_stored: ClassVar[frozenset[str]] = _DERIVED | {"role"}
+    _always_stored: ClassVar[frozenset[str]] = _DERIVED | {"role", "contents"}
 
     role: Role
     contents: tuple[Content, ...] = ()
