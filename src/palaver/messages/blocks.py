@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Discriminator, Tag
 
-from palaver.errors import InvalidMedia
+from palaver.errors import InvalidMedia, InvalidMessage
 from palaver.messages.arguments import read_arguments, write_arguments
 from palaver.messages.frozen import EMPTY
 from palaver.messages.media import Media
@@ -263,6 +263,13 @@ class UnknownContent(Value):
 
         def __init__(self, *, type: str, **more: object) -> None: ...  # noqa: A002 - the field's name
 
+    @classmethod
+    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Refuse a type that is known: it would be read as another block."""
+        if values.get("type") in _TYPES:
+            raise InvalidMessage(f"A block of type {values['type']!r} has a class of its own.")
+        return values
+
 
 class ToolResultContent(Value):
     """What a tool gave back.
@@ -307,7 +314,7 @@ class ToolResultContent(Value):
         return "\n".join(part.content for part in self.content if isinstance(part, TextContent))
 
 
-_TYPES = {"text", "image", "audio", "thinking", "tool_call", "tool_result"}
+_TYPES = ("text", "image", "audio", "thinking", "tool_call", "tool_result")
 
 
 def _type_of(value: Any) -> str:  # noqa: ANN401 - a block or its fields

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from palaver.errors import InvalidMessage
 from palaver.messages.blocks import Content, ThinkingContent, ToolResultContent
 from palaver.messages.message import Message
-from palaver.messages.parts import beside, blocks_of, call_of, result_of
-from palaver.messages.roles import Role, StopReason
+from palaver.messages.parts import beside, blocks_of, call_of, calls_of, result_of
+from palaver.messages.roles import Role, StopReason, read_role
 from palaver.messages.usage import Usage
 
 __all__ = ["from_anthropic_dict", "from_chat_dict", "stop_reason_of"]
@@ -69,11 +68,11 @@ def from_chat_dict(message: Mapping[str, Any], **fields: Any) -> Message:  # noq
         contents = (*_reasoning(rest), *blocks_of(content))
         if call_id is not None:
             rest["source_tool_call_id"] = call_id
-    calls = list(rest.pop("tool_calls", None) or ())
+    calls = calls_of(rest.pop("tool_calls", None))
     legacy = rest.pop("function_call", None)
     if legacy:
-        calls.append({"function": legacy})
-    return Message(**beside(Message, rest) | own | {"contents": (*contents, *map(call_of, calls))} | fields)
+        calls = (*calls, call_of({"function": legacy}))
+    return Message(**beside(Message, rest) | own | {"contents": (*contents, *calls)} | fields)
 
 
 def from_anthropic_dict(message: Mapping[str, Any], **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
@@ -101,10 +100,7 @@ def from_anthropic_dict(message: Mapping[str, Any], **fields: Any) -> Message:  
 def _own(rest: dict[str, Any]) -> dict[str, Any]:
     """Take out the keys that mean the same to both interfaces and to a message; a role that is renamed stays as well."""
     word = rest.pop("role", None)
-    try:
-        own: dict[str, Any] = {"role": Role.TOOL if word == "function" else Role(word)}
-    except ValueError:
-        raise InvalidMessage(f"There is no role {word!r}.", hint=f"Roles are: {', '.join(Role)}.") from None
+    own: dict[str, Any] = {"role": Role.TOOL if word == "function" else read_role(word)}
     if own["role"] != word:
         rest["source_role"] = word
     for key in ("name", "model"):

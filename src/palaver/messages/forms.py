@@ -5,8 +5,10 @@ These are functions of blocks and plain fields; :mod:`palaver.messages.message` 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from palaver.errors import InvalidMessage
 from palaver.messages.blocks import (
     Content,
     TextContent,
@@ -14,12 +16,10 @@ from palaver.messages.blocks import (
     ToolCallContent,
     ToolResultContent,
 )
-from palaver.messages.parts import blocks_of, call_of, part_of, result_of
+from palaver.messages.parts import blocks_of, calls_of, part_of, result_of
 from palaver.messages.roles import Modalities, Role
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from palaver.messages.normalize import Change
 
 __all__ = [
@@ -46,22 +46,34 @@ _Contents = tuple[Any, ...]  # blocks, or their fields before they are validated
 def take_convenient(role: Role, values: dict[str, Any]) -> None:
     """Replace the convenient keywords among a message's fields by blocks in ``contents``."""
     content, call_id = values.pop("content", None), values.pop("tool_call_id", None)
-    calls = (*(values.pop("tool_calls", None) or ()), *(values.pop("function_calls", None) or ()))
+    calls = (*calls_of(values.pop("tool_calls", None)), *calls_of(values.pop("function_calls", None)))
     values.pop("static", None)
-    contents: _Contents = (*(values.get("contents") or ()), *blocks_of(content))
-    if role is Role.TOOL:
-        contents = _as_result(contents, content, call_id, values)
+    metadata = _mapping(values.get("metadata"))
+    said: _Contents = blocks_of(content)
+    if role is Role.TOOL and said and not any(isinstance(block, ToolResultContent) for block in said):
+        answered = metadata.get("tool_call_id", "") if call_id is None else call_id
+        said = (ToolResultContent(id=answered, content=result_of(content), name=values.get("name")),)
     elif call_id is not None:
-        values["metadata"] = {**(values.get("metadata") or {}), "tool_call_id": call_id}
-    values["contents"] = (*contents, *map(call_of, calls)) if calls else contents
+        values["metadata"] = {**metadata, "tool_call_id": call_id}
+    values["contents"] = (*_given(values.get("contents")), *said, *calls)
 
 
-def _as_result(contents: _Contents, content: object, call_id: object, values: dict[str, Any]) -> _Contents:
-    """Put a tool's plain content into the result block of its call."""
-    if content is None or any(isinstance(block, ToolResultContent) for block in contents):
-        return contents
-    answered: Any = call_id if call_id is not None else (values.get("metadata") or {}).get("tool_call_id", "")
-    return (ToolResultContent(id=answered, content=result_of(content), name=values.get("name")),)
+def _mapping(value: object) -> Mapping[str, Any]:
+    """Give the metadata as far as it is a mapping; what is none is refused when the message is validated."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _given(contents: object) -> _Contents:
+    """Give the blocks that came beside the convenient forms.
+
+    Raises:
+        InvalidMessage: They are no list.
+    """
+    if contents is None:
+        return ()
+    if isinstance(contents, str | bytes | Mapping) or not isinstance(contents, Iterable):
+        raise InvalidMessage(f"Contents are a list of blocks, not a {type(contents).__name__}.")
+    return tuple(contents)
 
 
 def default_name(role: Role, contents: Iterable[Any]) -> str:
@@ -75,7 +87,7 @@ def default_name(role: Role, contents: Iterable[Any]) -> str:
 def default_modality(contents: Iterable[Any]) -> Modalities:
     """Derive the modality from the blocks: the richest one wins, text is the least."""
     found = Modalities.TEXT
-    for block in contents:
+    for block in contents if isinstance(contents, list | tuple) else ():
         modality = _MODALITY_OF_TYPE.get(_field(block, "type"), Modalities.TEXT)
         if _RICHNESS[modality] > _RICHNESS[found]:
             found = modality

@@ -229,7 +229,7 @@ def _freeze_mapping(value: Mapping[Any, Any], place: str, changes: list[Change],
     items: dict[str, Any] = {}
     for key, item in value.items():
         name = key if type(key) is str and is_clean(key) and key not in items else _new_key(key, place, items, changes)
-        items[name] = _freeze(item, f"{place}{_step(name)}", changes, depth + 1)
+        items[name] = _freeze(item, _under(place, name), changes, depth + 1)
     return _frozen_dict(items)
 
 
@@ -245,7 +245,7 @@ def _new_key(key: Any, place: str, taken: Mapping[str, Any], changes: list[Chang
         runs.append((len(name), added, ADDED))
     name += REPLACEMENT * added
     original = "" if isinstance(key, str) else type(key).__qualname__
-    changes.append(Change(f"{place}{_step(name)}", "key", tuple(runs), original))
+    changes.append(Change(_under(place, name), "key", tuple(runs), original))
     return name
 
 
@@ -258,11 +258,11 @@ def _spelt(key: Any) -> str:  # noqa: ANN401 - any key
     return "null" if key is None else str(key)
 
 
-def _step(key: str) -> str:
-    """Spell one step into a mapping so that no two keys look the same."""
+def _under(place: str, key: str) -> str:
+    """Spell a step into a mapping so that no two keys look the same."""
     if key.isidentifier():
-        return f".{key}"
-    return '["' + key.replace("\\", "\\\\").replace('"', '\\"') + '"]'
+        return f"{place}.{key}" if place else key
+    return place + '["' + key.replace("\\", "\\\\").replace('"', '\\"') + '"]'
 
 
 def _freeze_object(value: Any, place: str, changes: list[Change], depth: int) -> Any:  # noqa: ANN401 - any object

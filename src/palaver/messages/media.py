@@ -86,7 +86,7 @@ class Media(Value):
         if isinstance(data, str):
             data = values["data"] = _from_base64(data)
         if isinstance(data, bytes):
-            values |= _facts(data, values.get("digest"), values.get("media_type") or "")
+            values |= _facts(data, values.get("digest"), values.get("media_type"))
         if not values.get("digest") and values.get("url") is None:
             raise InvalidMedia("A medium has bytes, the digest of bytes, or an address.")
         return values
@@ -169,7 +169,7 @@ class Media(Value):
             return cls.from_text(source, kind)
         if isinstance(source, bytes | bytearray | memoryview):
             return cls.from_bytes(bytes(source), kind)
-        if isinstance(source, dict):
+        if isinstance(source, dict) and all(isinstance(key, str) for key in source):
             return cls(**source)
         raise InvalidMedia(f"A {type(source).__name__} is no {kind}.")
 
@@ -216,17 +216,18 @@ class Media(Value):
         )
 
 
-def _facts(data: bytes, claimed_digest: object, claimed_type: str) -> dict[str, Any]:
+def _facts(data: bytes, claimed_digest: object, claimed_type: object) -> dict[str, Any]:
     """Name bytes; a type that was claimed counts only where the first bytes say nothing.
 
     Raises:
         InvalidMedia: They are not the bytes of the digest that came with them, or nobody says what they are.
     """
     found = digest(data)
-    if claimed_digest not in {None, "", found}:
+    if claimed_digest and claimed_digest != found:
         raise InvalidMedia(f"The bytes are not those of {claimed_digest}: their digest is {found}.")
-    kinds = [kind for kind in _MAGIC if claimed_type.startswith(f"{kind}/")] or list(_MAGIC)
-    media_type = next(filter(None, (sniff(data, kind) for kind in kinds)), claimed_type)
+    claim = claimed_type if isinstance(claimed_type, str) else ""
+    kinds = [kind for kind in _MAGIC if claim.startswith(f"{kind}/")] or list(_MAGIC)
+    media_type = next(filter(None, (sniff(data, kind) for kind in kinds)), claim)
     if not media_type:
         raise InvalidMedia(f"These {len(data)} bytes are no image and no sound palaver knows.")
     return {"digest": found, "size": len(data), "media_type": media_type}

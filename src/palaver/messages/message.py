@@ -15,7 +15,7 @@ from pydantic_core import CoreSchema, core_schema
 from palaver.errors import InvalidMessage
 from palaver.messages.blocks import AudioContent, ImageContent, TextContent, ToolResultContent
 from palaver.messages.record import MessageFields, MessageRecord
-from palaver.messages.roles import Role
+from palaver.messages.roles import Role, read_role
 from palaver.messages.value import ValueMeta
 
 if TYPE_CHECKING:
@@ -181,6 +181,21 @@ class SummaryMessage(Message):
 
     summary: str = ""
 
+    @classmethod
+    def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Take plain content as the summary."""
+        if isinstance(values.get("content"), str) and not values.get("summary"):
+            values["summary"] = values.pop("content")
+        return super()._prepare(values)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy the message, with some fields replaced; plain content replaces the summary."""
+        if update and isinstance(update.get("content"), str):
+            update = {"contents": (), "summary": update["content"]} | {
+                name: value for name, value in update.items() if name != "content"
+            }
+        return super().model_copy(update=update, deep=deep)
+
     @property
     def content(self) -> str | list[dict[str, Any]] | None:
         """The summary, unless there are blocks."""
@@ -233,7 +248,7 @@ LLMMessage: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMes
 AgentMessage: TypeAlias = LLMMessage | CustomMessage | BranchSummaryMessage | CompactionSummaryMessage
 """Every message of a session."""
 
-_MEMBER_OF_ROLE: dict[str, type[Message]] = {
+_MEMBER_OF_ROLE: dict[Role, type[Message]] = {
     Role.SYSTEM: SystemMessage,
     Role.USER: UserMessage,
     Role.ASSISTANT: AssistantMessage,
@@ -249,13 +264,7 @@ _SPEAKING = frozenset({SystemMessage, UserMessage, AssistantMessage, ToolMessage
 
 def _member(fields: Mapping[str, Any]) -> type[Message]:
     """Choose the class for the fields of a message, and refuse fields that say nothing."""
-    word = fields.get("role") or Role.USER
-    member = _MEMBER_OF_ROLE.get(word)
-    if member is None:
-        try:
-            member = _MEMBER_OF_ROLE[Role(word)]
-        except ValueError:
-            raise InvalidMessage(f"There is no role {word!r}.", hint=f"Roles are: {', '.join(Role)}.") from None
+    member = _MEMBER_OF_ROLE[read_role(fields.get("role") or Role.USER)]
     if member in _SPEAKING and fields.get("contents") is None and fields.get("content") is None:
         _refuse_silence(fields)
     return member

@@ -28,7 +28,7 @@ from palaver.messages.frozen import EMPTY, thaw
 from palaver.messages.media import Media
 from palaver.messages.value import Value
 
-__all__ = ["beside", "blocks_of", "call_of", "part_of", "result_of"]
+__all__ = ["beside", "blocks_of", "call_of", "calls_of", "part_of", "result_of"]
 
 Fields = dict[str, Any]
 Block = TypeVar("Block", bound=Value)
@@ -78,6 +78,19 @@ def result_of(content: object) -> str | tuple[ResultContent, ...]:
         else block
         for block in blocks_of(content)
     )
+
+
+def calls_of(calls: object) -> tuple[ToolCallContent, ...]:
+    """Read a list of tool calls, or None for none.
+
+    Raises:
+        InvalidMessage: It is no list of tool calls.
+    """
+    if calls is None:
+        return ()
+    if isinstance(calls, str | bytes | Mapping) or not isinstance(calls, Iterable):
+        raise InvalidMessage(f"Tool calls come as a list, not as a {type(calls).__name__}.")
+    return tuple(call_of(call) for call in calls)
 
 
 def call_of(call: object) -> ToolCallContent:
@@ -134,8 +147,8 @@ def _block_of(part: object) -> Content:
         return TextContent(content=part)
     if isinstance(part, Value):
         return part  # type: ignore[return-value] # a value of another kind is refused when the message is validated
-    if not isinstance(part, Mapping):
-        raise InvalidMessage(f"A {type(part).__name__} is no content part.")
+    if not isinstance(part, Mapping) or not all(isinstance(key, str) for key in part):
+        raise InvalidMessage(f"A {type(part).__name__} is no content part, unless it has strings as keys.")
     kind = part.get("type", "text" if "text" in part else None)
     if not isinstance(kind, str):
         raise InvalidMessage(f"A content part needs a type; this one has the keys {sorted(map(str, part))}.")

@@ -27,7 +27,7 @@ from palaver.messages.forms import (
     with_content,
 )
 from palaver.messages.frozen import EMPTY
-from palaver.messages.roles import SPEAKER_OF_ROLE, APITypes, Modalities, Role, Speaker, StopReason
+from palaver.messages.roles import SPEAKER_OF_ROLE, APITypes, Modalities, Role, Speaker, StopReason, read_role
 from palaver.messages.usage import NO_USAGE, InvokeCost, Usage
 from palaver.messages.value import JsonObject, Value, own_error
 
@@ -42,7 +42,6 @@ __all__ = ["MessageFields", "MessageRecord", "TokenLogprob"]
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 _NAME_LIMIT = 64  # the longest name OpenAI's chat completions accept
 _DERIVED = frozenset({"name", "modality", "speaker"})
-_ROLE_OF_WORD = {role.value: role for role in Role}
 _WIRE_ROLE = {Role.TOOL_CALL: Role.ASSISTANT}
 
 
@@ -77,6 +76,8 @@ class MessageFields(TypedDict, total=False):
 class TokenLogprob(Value):
     """The log probability of one token, natural logarithm; a bare number or text is read as one."""
 
+    _free: ClassVar[frozenset[str]] = frozenset({"logprob"})  # minus infinity is a log probability, and no JSON
+
     token: str = ""
     logprob: float | None = None
     bytes: tuple[int, ...] | None = None
@@ -85,7 +86,7 @@ class TokenLogprob(Value):
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Read the alternatives of a token."""
-        values["top_logprobs"] = tuple(map(_logprob, values.get("top_logprobs") or ()))
+        values["top_logprobs"] = _logprobs(values.get("top_logprobs"))
         return values
 
 
@@ -136,13 +137,12 @@ class MessageRecord(Value):
     @field_validator("logprobs", mode="before")
     @classmethod
     def _read_logprobs(cls, value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever a provider gave
-        return tuple(map(_logprob, value or ()))
+        return _logprobs(value)
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Turn the convenient forms into blocks and derive what was not given."""
-        word = values.get("role") or cls.__pydantic_fields__["role"].default
-        role = values["role"] = _ROLE_OF_WORD.get(word) or Role(word)
+        role = values["role"] = read_role(values.get("role") or cls.__pydantic_fields__["role"].default)
         if not CONVENIENT.isdisjoint(values):
             take_convenient(role, values)
         contents = values.setdefault("contents", ())
@@ -291,6 +291,14 @@ class MessageRecord(Value):
             if name not in changes and getattr(self, name) == value:
                 changes[name] = None
         return super().model_copy(update=changes)
+
+
+def _logprobs(items: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever a provider gave
+    if items is None:
+        return ()
+    if not isinstance(items, list | tuple):
+        raise InvalidMessage("Log probabilities come as a list.")
+    return tuple(map(_logprob, items))
 
 
 def _logprob(item: Any) -> Any:  # noqa: ANN401 - whatever a provider gave

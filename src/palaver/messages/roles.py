@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from enum import IntEnum, StrEnum
 
-__all__ = ["APITypes", "MessageRole", "Modalities", "Role", "Roles", "Speaker", "StopReason", "ToolKind", "Trust"]
+from palaver.errors import InvalidMessage
+
+__all__ = [
+    "SPEAKER_OF_ROLE",
+    "APITypes",
+    "MessageRole",
+    "Modalities",
+    "Role",
+    "Roles",
+    "Speaker",
+    "StopReason",
+    "ToolKind",
+    "Trust",
+    "read_role",
+]
 
 
 class Role(StrEnum):
@@ -31,6 +45,20 @@ class Role(StrEnum):
 
 
 Roles = MessageRole = Role
+
+_ROLE_OF_WORD = {role.value: role for role in Role}
+
+
+def read_role(word: object) -> Role:
+    """Read the word for a role.
+
+    Raises:
+        InvalidMessage: It is none.
+    """
+    role = (_ROLE_OF_WORD.get(word) or Role._missing_(word)) if isinstance(word, str) else None
+    if role is None:
+        raise InvalidMessage(f"There is no role {word!r}.", hint=f"Roles are: {', '.join(Role)}.")
+    return role
 
 
 class Modalities(StrEnum):

@@ -189,7 +189,7 @@ class Usage(FrozenDict):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
-        """Validate as a usage, a plain mapping, or None for none."""
+        """Validate as a usage or a plain mapping."""
         return core_schema.no_info_plain_validator_function(
             cls._validated, serialization=core_schema.plain_serializer_function_ser_schema(dict)
         )
@@ -198,8 +198,6 @@ class Usage(FrozenDict):
     def _validated(cls, value: object) -> Usage:
         if isinstance(value, Usage):
             return value
-        if value is None:
-            return NO_USAGE
         if isinstance(value, Mapping):
             return cls(value) if value else NO_USAGE
         dump = getattr(value, "model_dump", None)

@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 from pydantic_core import CoreSchema, core_schema
 
 from palaver.errors import InvalidMessage, PalaverError
-from palaver.messages.frozen import EMPTY, FrozenDict, freeze, thaw
-from palaver.messages.normalize import Change, clean_text, is_clean
+from palaver.messages.frozen import FrozenDict, freeze, thaw
+from palaver.messages.normalize import Change, clean_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +26,7 @@ __all__ = ["JsonObject", "Value", "ValueMeta", "own_error"]
 
 
 class _JsonSchema:
-    """The schema of a mapping that :func:`freeze` made; None stands for an empty one."""
+    """The schema of a mapping that :func:`freeze` made."""
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
@@ -40,8 +40,6 @@ class _JsonSchema:
     def _validated(value: object) -> FrozenDict:
         if isinstance(value, FrozenDict):
             return value
-        if value is None:
-            return EMPTY
         raise ValueError("must be a mapping")
 
 
@@ -119,18 +117,24 @@ class Value(BaseModel, metaclass=ValueMeta):
 
     @classmethod
     def _normalise(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Replace what cannot be stored or sent in strings and free fields, recording it in ``changes``."""
+        """Replace what cannot be stored or sent in strings, free fields and unknown ones, recording it in ``changes``.
+
+        None stands for a field that is not given.
+        """
         found: list[Change] = []
         known = cls.__pydantic_fields__
-        for key, value in values.items():
+        clean = {key: value for key, value in values.items() if value is not None or key not in known}
+        unknown = [key for key in clean if key not in known]
+        if unknown:
+            clean |= freeze({key: clean.pop(key) for key in unknown}, "", found)
+        for key, value in clean.items():
             if type(value) is str:
-                if not is_clean(value):
-                    values[key] = clean_text(value, key, found)
-            elif key in cls._free or key not in known:
-                values[key] = freeze(value, key, found)
+                clean[key] = clean_text(value, key, found)
+            elif key in cls._free:
+                clean[key] = freeze(value, key, found)
         if found:
-            values["changes"] = (*values.get("changes", ()), *found)
-        return values
+            clean["changes"] = (*clean.get("changes", ()), *found)
+        return clean
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy the value, with some fields replaced and validated.
