@@ -1,0 +1,232 @@
+"""Importing: from a file of another agent to sessions, in one pass over the file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from palaver.formats import matches, open_source
+from palaver.formats.events import Branch, Conversation, Loss, Put
+from palaver.formats.registry import Format, Match
+from palaver.formats.sources import Source
+from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
+from palaver.store.protocol import SessionRecord, SourceRecord, Store
+from palaver.transcripts.landing import Landing
+from palaver.transcripts.places import Places
+from palaver.transcripts.sources import file_digest, keep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Imported:
+    """What importing one conversation came to.
+
+    Attributes:
+        path: The file.
+        format: The format it was read in.
+        session_id: The session it is.
+        name: The session's name.
+        dialogs: How many dialogs the session has.
+        entries: How many entries this import wrote; 0 when all was there.
+        records: How many of the format's own message records the file holds.
+        messages: How many messages they are, fragments of one response merged.
+        main: The dialog to go on with.
+        outcome: `new`, `grown`, `unchanged` or `rewritten`.
+        losses: What could not be carried over whole, or was repaired, each with its place.
+    """
+
+    path: Path
+    format: str
+    session_id: SessionId
+    name: str
+    dialogs: int
+    entries: int
+    records: int
+    messages: int
+    main: DialogId | None
+    outcome: str
+    losses: tuple[Loss, ...]
+
+
+@dataclass(slots=True)
+class _Current:
+    """The conversation that is being read."""
+
+    format: Format
+    event: Conversation
+    identity: str
+    known: SourceRecord | None
+    landing: Landing
+    records: int = 0
+    losses: list[Loss] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Importer:
+    """Imports files into a store.
+
+    An import that is cut off leaves its session in the trash, marked; doing it again takes up what is there. Importing the same file again
+    adds nothing, a grown file adds what is new, and a file whose earlier part was changed becomes a branch: nothing imported is ever changed.
+
+    Attributes:
+        store: Where the sessions go.
+        keep_source: True to keep the file itself, compressed, in the store.
+        subject: Whose data new sessions are.
+        progress: Called with the number of records read so far, now and then.
+    """
+
+    store: Store
+    keep_source: bool = True
+    subject: str = ""
+    progress: Callable[[int], None] | None = None
+
+    def import_path(self, path: str | Path) -> Iterator[Imported]:
+        """Import a file, and give what each of its conversations came to as soon as it is done.
+
+        Raises:
+            UnsupportedTranscript: The file is in no known format; nothing was written.
+            StoreError: The store failed.
+        """
+        with open_source(path) as source:
+            waiting: list[Loss] = []
+            digest = ""
+            raw: BlobId | None = None
+            for found in matches(source):
+                if isinstance(found, Loss):
+                    waiting.append(found)
+                    continue
+                if not digest:
+                    digest = file_digest(source.path)
+                    raw = keep(self.store, source.path) if self.keep_source else None
+                yield from self._conversations(source, found, waiting, digest, raw)
+                waiting = []
+
+    def _conversations(
+        self, source: Source, found: Match, waiting: list[Loss], digest: str, raw: BlobId | None
+    ) -> Iterator[Imported]:
+        current: _Current | None = None
+        early = list(waiting)
+        for number, event in enumerate(found.format.read(found.source)):
+            if self.progress is not None and not number % 256:
+                self.progress(number)
+            if isinstance(event, Conversation):
+                if current is not None:
+                    yield self._finish(current, source.path, digest, raw)
+                current = self._begin(source.path, found, event)
+                current.losses.extend(early)
+                early = []
+            elif current is None:
+                if isinstance(event, Loss):
+                    early.append(event)
+            else:
+                self._take(current, event)
+        if current is not None:
+            yield self._finish(current, source.path, digest, raw)
+
+    def _begin(self, path: Path, found: Match, event: Conversation) -> _Current:
+        identity = _identity(path, found, event)
+        known = self.store.source(identity)
+        if known is None:
+            session_id = new_session_id()
+            self.store.create_session(
+                SessionRecord(
+                    session_id=session_id,
+                    name=event.title or f"{path.name.split('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}",
+                    subject=self.subject,
+                    workdir=event.workdir,
+                    created_at=event.started_at or now(),
+                    trashed_at=now(),
+                    metadata={**event.metadata, "importing": identity},
+                )
+            )
+            self.store.put_source(SourceRecord(identity=identity, session_id=session_id, format=found.format.name))
+            places = Places()
+        else:
+            session_id = known.session_id
+            places = Places() if known.index is None else Places.decode(self.store.blob(known.index))
+        if known is not None and known.index is None:
+            places = self._taken_up(session_id)
+        current = _Current(found.format, event, identity, known, Landing(self.store, session_id, places))
+        record = self.store.session(session_id)
+        if record.trashed_at is not None and "importing" not in record.metadata:
+            current.losses.append(
+                Loss(place="session", reason="It was in the trash and was taken out.", code="restored", severity="note")
+            )
+        return current
+
+    def _taken_up(self, session_id: SessionId) -> Places:
+        """Take up an import that was cut off: the dialogs it made are known by the keys they were given."""
+        places = Places()
+        for node in self.store.nodes(session_id):
+            key = node.metadata.get("key")
+            if isinstance(key, str):
+                places.dialogs[key] = node.dialog_id
+                places.landed[key] = []
+        return places
+
+    def _take(self, current: _Current, event: Branch | Put | Loss) -> None:
+        match event:
+            case Branch():
+                current.landing.branch(replace(event, metadata={**event.metadata, "key": event.dialog}))
+            case Put():
+                current.records += event.counted
+                current.landing.put(event)
+            case Loss():
+                current.losses.append(event)
+
+    def _finish(self, current: _Current, path: Path, digest: str, raw: BlobId | None) -> Imported:
+        landing = current.landing
+        landing.finish()
+        index = self.store.put_blob(landing.places.encode())
+        main = landing.places.dialogs.get(current.event.main)
+        nodes = self.store.nodes(landing.session_id)
+        record = self.store.session(landing.session_id)
+        metadata = {key: value for key, value in record.metadata.items() if key != "importing"}
+        self.store.put_source(
+            SourceRecord(
+                identity=current.identity,
+                session_id=landing.session_id,
+                format=current.format.name,
+                path=str(path.resolve()),
+                digest=digest,
+                raw=raw or (current.known.raw if current.known is not None else None),
+                index=index,
+                imported_at=now(),
+            )
+        )
+        root = main or (nodes[0].dialog_id if nodes else None)
+        record = self.store.update_session(landing.session_id, trashed_at=None, root=root, metadata=metadata)
+        return Imported(
+            path=path,
+            format=current.format.name,
+            session_id=landing.session_id,
+            name=record.name,
+            dialogs=len(nodes),
+            entries=landing.added,
+            records=current.records,
+            messages=sum(self.store.last(node.dialog_id).number for node in nodes),
+            main=root,
+            outcome=_outcome(current),
+            losses=(*current.losses, *landing.losses),
+        )
+
+
+def _identity(path: Path, found: Match, event: Conversation) -> str:
+    if event.key:
+        return f"{found.format.name}:{event.key}"
+    member = found.source.members[0].name
+    return f"{found.format.name}:{path.resolve()}{f'#{member}' if member else ''}:{event.ordinal}"
+
+
+def _outcome(current: _Current) -> str:
+    if current.known is None:
+        return "new"
+    if current.landing.rewritten:
+        return "rewritten"
+    return "grown" if current.landing.added else "unchanged"
+
+
+def losses_by_code(losses: tuple[Loss, ...]) -> dict[str, int]:
+    """Count losses by their code, most frequent first."""
+    return dict(Counter(loss.code for loss in losses).most_common())

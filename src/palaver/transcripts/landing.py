@@ -1,0 +1,290 @@
+"""Putting one foreign conversation into the log: what is known stays, what is new is added, what was rewritten becomes a branch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from palaver.errors import InvalidInput
+from palaver.formats.events import Branch, Loss, Put
+from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, now
+from palaver.log import Draft, Entry, Header, Node, Span, body_digest, draft, rule
+from palaver.store.protocol import Store
+from palaver.transcripts.places import Landed, Places
+
+BATCH = 1 << 20
+"""How much is written in one transaction, in bytes of bodies."""
+
+
+@dataclass(slots=True)
+class _Pending:
+    """Entries of one dialog that are ready and not yet written."""
+
+    drafts: list[Draft] = field(default_factory=list)
+    puts: list[Put] = field(default_factory=list)
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Landing:
+    """One conversation on its way into a session.
+
+    Attributes:
+        store: Where it goes.
+        session_id: The session.
+        places: What an earlier import left, and what this one adds.
+        added: How many entries this import wrote.
+        rewritten: How many dialogs were continued on a branch, because an earlier part of them differs from what was imported.
+        losses: What the landing itself has to report.
+    """
+
+    store: Store
+    session_id: SessionId
+    places: Places
+    added: int = 0
+    rewritten: int = 0
+    losses: list[Loss] = field(default_factory=list)
+    _seen: dict[str, int] = field(default_factory=dict)
+    _last: dict[DialogId, Header] = field(default_factory=dict)
+    _pending: _Pending = field(default_factory=_Pending)
+    _key: str = ""
+
+    # --- dialogs ----------------------------------------------------------------------------------------------------------------
+
+    def branch(self, event: Branch) -> None:
+        """Make the dialog, unless an earlier import did."""
+        self.flush()
+        self._seen.setdefault(event.dialog, 0)
+        if event.dialog in self.places.dialogs:
+            return
+        parent = None if event.parent is None else self.places.dialogs[event.parent]
+        shares = event.parent is not None and event.relation != "subagent"
+        ranges = self._shared(event.parent, event.at) if event.parent is not None and shares else ()
+        self._make(event.dialog, event.owner, parent, ranges, event.relation, event.metadata)
+
+    def _make(
+        self,
+        key: str,
+        owner: str,
+        parent: DialogId | None,
+        ranges: tuple[Span, ...],
+        relation: str,
+        metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        inherited = self._messages(ranges)
+        node = self.store.create_dialog(
+            Node(
+                dialog_id=new_dialog_id(),
+                session_id=self.session_id,
+                owner=owner,
+                parent_id=parent,
+                ranges=ranges,
+                split_point=None if parent is None else inherited,
+                last_n=None if parent is None else 0,
+                first_k=None if parent is None else 1,
+                inherited=inherited,
+                created_at=now(),
+                relation=relation,
+                metadata=dict(metadata or {}),
+            )
+        )
+        self.places.dialogs[key] = node.dialog_id
+        self.places.landed.setdefault(key, [])
+
+    def _shared(self, key: str, puts: int) -> tuple[Span, ...]:
+        """Give what a fork shares: all that the parent inherited, and the entries that its first `puts` puts became."""
+        landed = self.places.landed[key][:puts]
+        parent = self.places.dialogs[key]
+        own = [put.seq for put in landed if put.dialog == parent]
+        if own or not landed:
+            ranges = self.store.node(parent).ranges
+            return (*ranges, Span(parent, 0, own[-1] + 1)) if own else ranges
+        return self._upto(landed[-1])
+
+    def _upto(self, put: Landed) -> tuple[Span, ...]:
+        """Give all that a dialog held when a put landed, the put included."""
+        return (*self.store.node(put.dialog).ranges, Span(put.dialog, 0, put.seq + 1))
+
+    def _messages(self, ranges: tuple[Span, ...]) -> int:
+        total = 0
+        for span in ranges:
+            before = self.store.header(span.dialog, span.start - 1).number if span.start else 0
+            total += self.store.header(span.dialog, span.stop - 1).number - before
+        return total
+
+    # --- entries ----------------------------------------------------------------------------------------------------------------
+
+    def put(self, event: Put) -> None:
+        """Put an entry where it belongs, unless an earlier import did."""
+        if event.dialog not in self.places.dialogs:
+            raise InvalidInput(f"the reader puts into {event.dialog!r} before it begins it")
+        if event.dialog != self._key:
+            self.flush()
+            self._key = event.dialog
+        index = self._seen[event.dialog]
+        self._seen[event.dialog] = index + 1
+        known = self.places.landed[event.dialog]
+        if index < len(known):
+            self._again(event, index)
+        else:
+            self._new(event)
+
+    def _again(self, event: Put, index: int) -> None:
+        """Take a put that an earlier import has made: the same, made anew, or no longer what it was."""
+        known = self.places.landed[event.dialog]
+        if not event.derived:
+            if (known[index].record, known[index].digest) != (event.record, event.digest):
+                self._part(event.dialog, index)
+                self._new(event)
+            return
+        entry = self.places.here(event.entry, event.dialog)
+        digest = _derived_digest(entry)
+        if digest != known[index].digest:
+            header = self._write_now(event.dialog, entry)
+            known[index] = Landed(event.record, digest, self.places.dialogs[event.dialog], header.seq)
+
+    def _part(self, key: str, index: int) -> None:
+        """Go on in a branch: the entries from put `index` on are not what was imported."""
+        self.flush()
+        old = self.places.dialogs[key]
+        kept = self.places.landed[key][:index]
+        ranges = self._upto(kept[-1]) if kept else ()
+        self._make(key, self.store.node(old).owner, old, ranges, "rewrite")
+        self.places.landed[key] = kept
+        self.rewritten += 1
+
+    def _new(self, event: Put) -> None:
+        dialog = self.places.dialogs[event.dialog]
+        if not rule(event.entry.kind).turn or _names_places(event.entry):
+            self.flush()
+        entry = self.places.here(event.entry, event.dialog)
+        if not rule(entry.kind).turn:
+            header = self._stands(event.dialog, entry) or self._write_now(event.dialog, entry)
+            digest = _derived_digest(entry) if event.derived else event.digest
+            self.places.landed[event.dialog].append(Landed(event.record, digest, dialog, header.seq))
+            return
+        pending = self._pending
+        ready, blobs = draft(entry, continues=_response(pending.drafts) or self._newest(dialog).response)
+        self._put_blobs(blobs)
+        pending.drafts.append(ready)
+        pending.puts.append(event)
+        pending.size += len(ready.body)
+        if pending.size >= BATCH:
+            self.flush()
+
+    def _newest(self, dialog: DialogId) -> Header:
+        if dialog not in self._last:
+            self._last[dialog] = self.store.last(dialog)
+        return self._last[dialog]
+
+    def _put_blobs(self, blobs: Mapping[BlobId, bytes]) -> None:
+        for data in blobs.values():
+            self.store.put_blob(data)
+
+    def _write_now(self, key: str, entry: Entry) -> Header:
+        """Write an entry by itself."""
+        self.flush()
+        dialog = self.places.dialogs[key]
+        ready, blobs = draft(entry, continues=self._newest(dialog).response)
+        self._put_blobs(blobs)
+        if rule(entry.kind).turn:
+            header = self.store.append(dialog, [ready], self._newest(dialog).turn_head)[0]
+        else:
+            header = self.store.annotate(dialog, ready)
+        self._last[dialog] = header
+        self.added += 1
+        return header
+
+    def _stands(self, key: str, entry: Entry) -> Header | None:
+        """Give the header of an annotation that an import wrote before it was cut off, or None."""
+        dialog = self.places.dialogs[key]
+        start = self._first_unknown(key)
+        if start > self._newest(dialog).seq:
+            return None
+        header = self.store.header(dialog, start)
+        return header if header.digest == _derived_digest(entry) else None
+
+    def _first_unknown(self, key: str) -> int:
+        """Give the number after the newest entry of a dialog that is known to come from the file."""
+        dialog = self.places.dialogs[key]
+        return next((put.seq + 1 for put in reversed(self.places.landed[key]) if put.dialog == dialog), 0)
+
+    def flush(self) -> None:
+        """Write what is pending; entries that an import wrote before it was cut off are taken as they stand."""
+        pending, self._pending = self._pending, _Pending()
+        if not pending.drafts:
+            return
+        key = self._key
+        adopted = self._adopt(key, pending)
+        dialog = self.places.dialogs[key]
+        headers = self.store.append(dialog, pending.drafts[adopted:], self._newest(dialog).turn_head)
+        for event, ready, header in zip(pending.puts[adopted:], pending.drafts[adopted:], headers, strict=True):
+            digest = body_digest(ready.body) if event.derived else event.digest
+            self.places.landed[key].append(Landed(event.record, digest, dialog, header.seq))
+        if headers:
+            self._last[dialog] = headers[-1]
+            self.added += len(headers)
+
+    def _adopt(self, key: str, pending: _Pending) -> int:
+        """Take entries that stand after the last known put: the same ones are adopted, others make us go on in a branch."""
+        dialog = self.places.dialogs[key]
+        last = self._newest(dialog)
+        start = self._first_unknown(key)
+        adopted = 0
+        for header in self.store.headers(dialog, start) if last.seq >= start else ():
+            if adopted == len(pending.drafts):
+                break
+            if header.turn_head != header.seq:
+                continue  # an annotation beside the turn changes nothing that was imported
+            ready, event = pending.drafts[adopted], pending.puts[adopted]
+            if header.digest != body_digest(ready.body):
+                self._continue_beside(key)
+                break
+            digest = header.digest if event.derived else event.digest
+            self.places.landed[key].append(Landed(event.record, digest, dialog, header.seq))
+            adopted += 1
+        return adopted
+
+    def _continue_beside(self, key: str) -> None:
+        """Go on in a branch, because somebody else continued the dialog here: nothing is interleaved."""
+        old = self.places.dialogs[key]
+        self.losses.append(
+            Loss(
+                place=f"dialog {old[:12]}",
+                reason="It was continued here since the last import; what the file adds became a branch.",
+                code="continued_here",
+                severity="note",
+            )
+        )
+        known = self.places.landed[key]
+        ranges = self._upto(known[-1]) if known else ()
+        self._make(key, self.store.node(old).owner, old, ranges, "fork")
+        self.places.landed[key] = known
+
+    def finish(self) -> None:
+        """Write the rest, and say where the file now holds less than was imported."""
+        self.flush()
+        for key, known in self.places.landed.items():
+            seen = self._seen.get(key, 0)
+            if seen < len(known):
+                self.losses.append(
+                    Loss(
+                        place=f"dialog {self.places.dialogs[key][:12]}",
+                        reason=f"The file holds {seen} of the {len(known)} entries that were imported before; all are kept here.",
+                        code="shrunk",
+                        severity="note",
+                    )
+                )
+
+
+def _response(drafts: list[Draft]) -> str:
+    """Give the newest response id among drafts that are not yet written, or empty."""
+    return next((one.response for one in reversed(drafts) if one.response), "")
+
+
+def _names_places(entry: Entry) -> bool:
+    return entry.kind in {"compaction", "context_edit", "label", "pin", "quarantine"}
+
+
+def _derived_digest(entry: Entry) -> bytes:
+    return body_digest(draft(entry)[0].body)

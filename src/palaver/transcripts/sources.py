@@ -1,0 +1,72 @@
+"""The source file itself, kept whole: nothing is lost that an importer did not understand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import zstandard
+
+from palaver.errors import StoreDamaged
+from palaver.ids import BlobId
+from palaver.messages import canonical_json
+from palaver.store.protocol import Store
+
+PIECE = 1 << 22
+"""How much of a file is compressed and stored as one blob, in bytes: what importing holds in memory of the file itself."""
+
+
+def file_digest(path: Path) -> str:
+    """Give the SHA-256 of a file, hexadecimal, reading it in pieces."""
+    return _digest(_pieces(path))
+
+
+def keep(store: Store, path: Path) -> BlobId:
+    """Store a file in compressed pieces, and give the blob that lists them. A file that grew shares the pieces that did not change."""
+    compressor = zstandard.ZstdCompressor()
+    size = 0
+    listed: list[BlobId] = []
+    whole = sha256()
+    for piece in _pieces(path):
+        whole.update(piece)
+        size += len(piece)
+        listed.append(store.put_blob(compressor.compress(piece)))
+    return store.put_blob(canonical_json({"digest": whole.hexdigest(), "pieces": listed, "size": size}))
+
+
+def kept(store: Store, raw: BlobId) -> Iterator[bytes]:
+    """Give the bytes of a kept file, piece by piece.
+
+    Raises:
+        StoreDamaged: What the store gives back is not what was kept.
+        MissingBlob: A piece is gone.
+    """
+    try:
+        listing = json.loads(store.blob(raw))
+        pieces, size, digest = listing["pieces"], int(listing["size"]), str(listing["digest"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise StoreDamaged(f"blob {raw}", f"it lists no kept file: {error}") from error
+    whole = sha256()
+    given = 0
+    for piece in pieces:
+        data = zstandard.ZstdDecompressor().decompress(store.blob(BlobId(piece)), max_output_size=PIECE)
+        whole.update(data)
+        given += len(data)
+        yield data
+    if given != size or whole.hexdigest() != digest:
+        raise StoreDamaged(f"blob {raw}", f"the kept file has {given} bytes instead of {size}, or other ones")
+
+
+def _pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        while piece := file.read(PIECE):
+            yield piece
+
+
+def _digest(pieces: Iterator[bytes]) -> str:
+    whole = sha256()
+    for piece in pieces:
+        whole.update(piece)
+    return whole.hexdigest()
