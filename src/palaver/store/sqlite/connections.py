@@ -8,12 +8,11 @@ from functools import cache
 from pathlib import Path
 from threading import Condition, Lock
 from types import TracebackType
-from typing import Literal
 from weakref import WeakSet
 
 import apsw
 
-from palaver.errors import StoreError
+from palaver.errors import PalaverError, StoreError
 from palaver.store.sqlite.faults import busy, closed, fault
 
 _KEPT_IDLE = 8  # more threads than this at once are served too; their connections are closed afterwards
@@ -55,20 +54,29 @@ class Connections:
         self._returned = Condition(self._state)
         self._writer = Lock()
 
-    def enter(self) -> None:
-        """Announce a user; every one leaves."""
+    def borrow(self) -> apsw.Connection:
+        """Lend an idle connection, or a new one; whoever borrows gives it back."""
         with self._state:
-            if not self._open:
-                raise closed(self.path)
-            if self._orphan:
-                raise StoreError(
-                    f"{self.path} was in use by another thread when this process was forked.",
-                    hint="Open the store anew in the child.",
-                )
+            if not self._open or self._orphan:
+                raise self._refusal()
             self._lent += 1
+            if self._idle:
+                return self._idle.pop()
+        try:
+            return self._connect()
+        except BaseException:
+            self.give_back(None)
+            raise
 
-    def leave(self, connection: apsw.Connection | None) -> None:
-        """Take a user's connection back."""
+    def _refusal(self) -> StoreError:
+        if not self._open:
+            return closed(self.path)
+        return StoreError(
+            f"{self.path} was in use by another thread when this process was forked.", hint="Open the store anew in the child."
+        )
+
+    def give_back(self, connection: apsw.Connection | None) -> None:
+        """Take a connection back, or learn that the one that was to be lent could not be opened."""
         with self._state:
             self._lent -= 1
             if connection is not None and self._open and len(self._idle) < _KEPT_IDLE:
@@ -79,13 +87,6 @@ class Connections:
         if connection is not None:
             connection.close()
 
-    def take(self) -> apsw.Connection:
-        """Give an idle connection, or a new one."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self._connect()
-
     def lock(self) -> None:
         """Wait for the other writers of this process."""
         if not self._writer.acquire(timeout=self.wait):
@@ -94,6 +95,10 @@ class Connections:
     def unlock(self) -> None:
         """Let the next writer of this process in."""
         self._writer.release()
+
+    def translated(self, error: apsw.Error, connection: apsw.Connection) -> PalaverError:
+        """Give an error of SQLite's in palaver's words, while the connection is still ours to ask."""
+        return fault(self.path, self.wait, error, connection.system_errno)
 
     def close(self) -> None:
         """Close what is idle now, and what is lent when it comes back."""
@@ -153,9 +158,9 @@ def _watch_forks() -> None:
 class Reading:
     """A connection lent for one read; SQLite's errors leave it in palaver's words."""
 
-    __slots__ = ("_pool", "connection")
+    __slots__ = ("_connection", "_pool")
 
-    connection: apsw.Connection | None
+    _connection: apsw.Connection
 
     def __init__(self, pool: Connections) -> None:
         """Borrow nothing yet."""
@@ -163,75 +168,66 @@ class Reading:
 
     def __enter__(self) -> apsw.Connection:
         """Borrow a connection."""
-        self.connection = None
-        self._pool.enter()
-        try:
-            self.connection = self._pool.take()
-        except BaseException:
-            self._pool.leave(None)
-            raise
-        return self.connection
+        self._connection = self._pool.borrow()
+        return self._connection
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Literal[False]:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Give it back."""
-        number = self._number(error)
-        self._pool.leave(self.connection)
         if isinstance(error, apsw.Error):
-            raise fault(self._pool.path, self._pool.wait, error, number) from error
-        return False
-
-    def _number(self, error: BaseException | None) -> int:
-        """Give the errno of the system call that failed last, while the connection is still ours."""
-        return self.connection.system_errno if self.connection is not None and isinstance(error, apsw.Error) else 0
+            translated = self._pool.translated(error, self._connection)
+            self._pool.give_back(self._connection)
+            raise translated from error
+        self._pool.give_back(self._connection)
 
 
-class Writing(Reading):
+class Writing:
     """A connection lent for one write transaction: begun IMMEDIATE, committed at the end, undone by any error."""
 
-    __slots__ = ()
+    __slots__ = ("_connection", "_pool")
+
+    _connection: apsw.Connection
+
+    def __init__(self, pool: Connections) -> None:
+        """Borrow nothing yet."""
+        self._pool = pool
 
     def __enter__(self) -> apsw.Connection:
         """Wait for the turn of this writer and begin."""
-        connection = super().__enter__()
+        connection = self._connection = self._pool.borrow()
         try:
             self._pool.lock()
         except BaseException:
-            self._pool.leave(connection)
+            self._pool.give_back(connection)
             raise
         try:
             connection.execute("BEGIN IMMEDIATE")
         except BaseException as error:
-            self._release(error)
+            self._undo(error)
             raise
         return connection
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Literal[False]:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         """Commit, or undo."""
-        connection = self.connection
-        assert connection is not None  # noqa: S101 - __enter__ has returned
-        if error is None:
-            try:
-                connection.execute("COMMIT")
-            except BaseException as failed:
-                self._release(failed)
-                raise
-        self._release(error)
-        return False
+        if error is not None:
+            self._undo(error)
+            return
+        try:
+            self._connection.execute("COMMIT")
+        except BaseException as failed:
+            self._undo(failed)
+            raise
+        self._pool.unlock()
+        self._pool.give_back(self._connection)
 
-    def _release(self, error: BaseException | None) -> None:
-        """Undo what is not committed, let the next writer in, and translate the error."""
-        connection = self.connection
-        assert connection is not None  # noqa: S101 - __enter__ has borrowed one
-        number = self._number(error)
+    def _undo(self, error: BaseException) -> None:
+        """Undo what is not committed, let the next writer in, and raise SQLite's errors in palaver's words."""
+        connection = self._connection
+        translated = self._pool.translated(error, connection) if isinstance(error, apsw.Error) else None
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         finally:
             self._pool.unlock()
-            self._pool.leave(connection)
-        if isinstance(error, apsw.Error):
-            raise fault(self._pool.path, self._pool.wait, error, number) from error
+            self._pool.give_back(connection)
+        if translated is not None:
+            raise translated from error
