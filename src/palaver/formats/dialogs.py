@@ -74,6 +74,24 @@ class DialogWriter:
         own = self.run(0, self.count if upto is None else upto)
         return [*inherited, own] if own.stop else inherited
 
+    def parted(self, place: Place) -> tuple[list[Run], list[Run]]:
+        """Give the runs that the dialog holds before a place, and those from it on; all of them before, if it does not hold the place."""
+        before: list[Run] = []
+        since: list[Run] = []
+        for run in self.spans():
+            if since:
+                since.append(run)
+            elif run.dialog == place.dialog and run.start <= place.seq < run.stop:
+                before.append(Run(dialog=run.dialog, start=run.start, stop=place.seq))
+                since.append(Run(dialog=run.dialog, start=place.seq, stop=run.stop))
+            else:
+                before.append(run)
+        return [run for run in before if run.stop > run.start], since
+
+    def place(self, seq: int) -> Place:
+        """Name an own put."""
+        return Place(dialog=DialogId(self.key), seq=seq)
+
     def in_force(self, upto: int | None = None) -> dict[str, Run]:
         """Give the newest instructions, tools and model among what the dialog holds, with its own puts before `upto`."""
         found = {} if self._parent is None else self._parent.in_force(self._at)
@@ -171,6 +189,27 @@ class DialogWriter:
         """Write down that another agent showed these blocks as `text` from here on."""
         edits = tuple(BlockEdit(target=place, text=text, reason=CLEARED) for place in places)
         return ContextEdit(base=self.count - 1, edits=edits, policy=policy, at=at)
+
+
+class Calls:
+    """The tool calls seen in a file, so that a result without one is noticed."""
+
+    def __init__(self) -> None:
+        self._made: set[str] = set()
+
+    def made(self, message: Message) -> None:
+        """Take notice of a message's calls."""
+        self._made.update(call.id for call in message.tool_calls())
+
+    def unexpected(self, message: Message, writer: DialogWriter, place: str) -> Iterator[Loss]:
+        """Report results that answer no call of the file, or one that has a result already; they are put all the same."""
+        for result in message.tool_results():
+            if result.id not in self._made:
+                reason = f"It answers the call {result.id[:60]}, which is not in the file."
+                yield Loss(place=place, reason=reason, code="orphan_result")
+            elif writer.result(result.id) is not None:
+                reason = f"It answers the call {result.id[:60]} a second time; the first result counts."
+                yield Loss(place=place, reason=reason, code="duplicate_result")
 
 
 def _within(run: Run, other: Run) -> bool:

@@ -8,7 +8,9 @@ from typing import NamedTuple, Protocol
 
 from palaver.errors import UnsupportedTranscript
 from palaver.formats.claude_code import ClaudeCode
+from palaver.formats.codex import Codex
 from palaver.formats.events import Event, Loss
+from palaver.formats.pi import Pi
 from palaver.formats.sources import Source
 
 SURE = 0.5
@@ -50,7 +52,7 @@ class Format(Protocol):
         ...
 
 
-FORMATS: tuple[Format, ...] = (ClaudeCode(),)
+FORMATS: tuple[Format, ...] = (ClaudeCode(), Codex(), Pi())
 """Every format that can be read, in the order in which they are named to people."""
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from palaver.formats import fields
 from palaver.formats.events import Loss
 from palaver.log import Toolset, ToolSpec
+from palaver.messages import freeze
 
 _KINDS: Mapping[type, str] = {
     bool: "boolean",
@@ -58,6 +60,7 @@ class Stubs:
 
     def __init__(self) -> None:
         self._tools: dict[str, _Tool] = {}
+        self._declared: dict[str, ToolSpec] = {}
         self.calls = 0
 
     def see(self, name: str, args: object) -> None:
@@ -66,22 +69,36 @@ class Stubs:
             self.calls += 1
             self._tools.setdefault(name, _Tool()).see(args if isinstance(args, dict) else {})
 
+    def declare(self, tool: Mapping[str, object]) -> None:
+        """Take a declaration that the recording does hold, as providers read them: name, description, parameters; the last one counts."""
+        name = fields.text(tool, "name")
+        if name:
+            spec = ToolSpec(name=name, description=fields.text(tool, "description"))
+            parameters = fields.mapping(tool, "parameters") or fields.mapping(tool, "input_schema")
+            self._declared[name] = (
+                spec.model_copy(update={"parameters": freeze(parameters, "", [])}) if parameters else spec
+            )
+
     def toolset(self, at: float) -> Toolset | None:
-        """Declare the tools in the order in which they were first called; None when no call was seen.
+        """Declare the tools: those called, in the order of the first calls, then those declared and never called; None without any.
 
         Args:
             at: The time of the entry, in seconds since 1970-01-01 UTC.
         """
         if not self._tools:
             return None
-        specs = tuple(ToolSpec(name=name, parameters=tool.schema(), stub=True) for name, tool in self._tools.items())
-        return Toolset(tools=specs, at=at)
+        called = [
+            self._declared.get(name) or ToolSpec(name=name, parameters=tool.schema(), stub=True)
+            for name, tool in self._tools.items()
+        ]
+        uncalled = [spec for name, spec in self._declared.items() if name not in self._tools]
+        return Toolset(tools=(*called, *uncalled), at=at)
 
     def losses(self, place: str) -> Iterator[Loss]:
         """Report what was reconstructed."""
-        if self._tools:
-            names = f"{len(self._tools)} tool{'s' * (len(self._tools) != 1)}"
-            reason = f"The recording declares no tools: {names} were reconstructed from {self.calls} calls."
+        missing = [name for name in self._tools if name not in self._declared]
+        if missing:
+            reason = f"Declarations of {len(missing)} tools are not in the recording; made from {self.calls} calls."
             yield Loss(place=place, reason=reason, code="stub")
 
 

@@ -26,12 +26,12 @@ from palaver.formats.claude_code.survey import (
     record_id,
 )
 from palaver.formats.claude_code.tree import Tree
-from palaver.formats.dialogs import DialogWriter, Origin
+from palaver.formats.dialogs import Calls, DialogWriter, Origin
 from palaver.formats.events import Branch, Event, Loss
 from palaver.formats.leftovers import Leftovers
 from palaver.formats.records import Record
 from palaver.log import Custom, Derived, Entry, ErrorEntry, ModeChange, ModelChange
-from palaver.messages import Message, ToolMessage
+from palaver.messages import Message
 
 
 class Standing(NamedTuple):
@@ -56,7 +56,7 @@ class Reading:
         self._writers: dict[int, DialogWriter] = {}
         self._standing: dict[int, Standing] = {}
         self._branchings = {dialog.leaves: Standing() for dialog in tree.dialogs if dialog.parent >= 0}
-        self._calls: set[str] = set()
+        self._calls = Calls()
         self._bounds: dict[int, Mapping[str, object]] = {}
         self._doubled: dict[str, object] = {}
         self._newest = tree.root
@@ -204,7 +204,7 @@ class Reading:
     ) -> Iterator[Event]:
         last = self._survey.last_fragment.get(fields.text(messages.said(value), "id"), origin.ordinal)
         message = messages.assistant(value, origin.record, at, last=last == origin.ordinal)
-        self._calls.update(call.id for call in message.tool_calls())
+        self._calls.made(message)
         yield from self._open(dialog)
         if message.model and message.model != self._standing[dialog].model:
             yield from self._put(
@@ -216,22 +216,11 @@ class Reading:
     def _user(
         self, value: Mapping[str, object], origin: Origin, at: float, dialog: int, *, counted: int
     ) -> Iterator[Event]:
+        yield from self._open(dialog)
         for message in messages.user(value, origin.record, at):
-            if isinstance(message, ToolMessage):
-                yield from self._unexpected(message, origin, dialog)
+            yield from self._calls.unexpected(message, self._writers[dialog], origin.place)
             yield from self._say(dialog, message, origin, counted=counted)
             counted = 0
-
-    def _unexpected(self, message: ToolMessage, origin: Origin, dialog: int) -> Iterator[Loss]:
-        """Report results of calls that are not in the file, or that have one already; they are put all the same."""
-        writer = self._writers.get(dialog)
-        for result in message.tool_results():
-            if result.id not in self._calls:
-                reason = f"It answers the call {result.id[:60]}, which is not in the file."
-                yield Loss(place=origin.place, reason=reason, code="orphan_result")
-            elif writer is not None and writer.result(result.id) is not None:
-                reason = f"It answers the call {result.id[:60]} a second time; the first result counts."
-                yield Loss(place=origin.place, reason=reason, code="duplicate_result")
 
     def _compaction(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
         yield from self._open(dialog)

@@ -1,0 +1,67 @@
+"""Codex rollouts: JSON lines of response items, and the screen's mirror of them, which is left out.
+
+A rollout does not say where one response ends; it says what each used, after it. A compaction replaces the history as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from palaver.formats import fields
+from palaver.formats.codex.names import ENVELOPES, NAME, OUTPUTS, SPOKEN
+from palaver.formats.codex.reading import Reading
+from palaver.formats.codex.survey import Survey
+from palaver.formats.events import Conversation, Event
+from palaver.formats.records import Record
+from palaver.formats.sources import Member, Source
+
+__all__ = ["Codex"]
+
+_KEPT = ("cli_version", "originator", "source", "git", "forked_from_id")
+
+
+class Codex:
+    """Codex sessions, with their compactions and rollbacks."""
+
+    name = NAME
+    title = "Codex"
+    signs = "JSON lines with timestamp, type and payload, the first a session_meta"
+    series = False
+
+    def sniff(self, source: Source) -> float:
+        """Tell how surely it is a Codex rollout."""
+        records = source.opening.records
+        if any(record.get("type") in ENVELOPES and isinstance(record.get("payload"), dict) for record in records):
+            return 1.0
+        bare = any(record.get("type") in SPOKEN | OUTPUTS for record in records)
+        headed = bool(records) and "id" in records[0] and "timestamp" in records[0] and "type" not in records[0]
+        return 0.8 if bare and headed else 0.0
+
+    def read(self, source: Source) -> Iterator[Event]:
+        """Read every file of the source as a session of its own."""
+        for ordinal, member in enumerate(source.members):
+            yield from _session(member, ordinal)
+
+
+def _session(member: Member, ordinal: int) -> Iterator[Event]:
+    survey = Survey()
+    survey.read(member.records())
+    session = survey.session
+    yield Conversation(
+        key=fields.text(session, "id"),
+        ordinal=ordinal,
+        workdir=fields.text(session, "cwd"),
+        model=survey.model,
+        started_at=fields.moment(session.get("timestamp")) or survey.started_at,
+        main=survey.main,
+        metadata={name: session[name] for name in _KEPT if session.get(name) is not None},
+    )
+    place = member.place("whole file")
+    yield from survey.losses
+    yield from survey.stubs.losses(place)
+    reading = Reading(survey)
+    yield from reading.opening()
+    for record in member.records():
+        if isinstance(record, Record):
+            yield from reading.take(record)
+    yield from reading.closing(place)

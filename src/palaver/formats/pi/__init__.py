@@ -1,0 +1,76 @@
+"""pi's session files: JSON lines; a list in version 1, a tree by parents since."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from palaver.formats import fields
+from palaver.formats.events import Conversation, Event
+from palaver.formats.pi.names import NAME, ROLES, TYPES
+from palaver.formats.pi.reading import Reading
+from palaver.formats.pi.survey import Survey
+from palaver.formats.records import Record
+from palaver.formats.sources import Member, Source
+from palaver.formats.stubs import no_instructions
+
+__all__ = ["Pi"]
+
+_KEPT = ("version", "branchedFrom", "parentSession")
+
+
+class Pi:
+    """pi sessions, with their branches and compactions."""
+
+    name = NAME
+    title = "pi"
+    signs = "JSON lines, the first of type session with id and cwd, then messages with a role"
+    series = False
+
+    def sniff(self, source: Source) -> float:
+        """Tell how surely it is a pi session."""
+        records = source.opening.records
+        if not records:
+            return 0.0
+        headed = any(_is_header(record) for record in records[:2])
+        said = any(_is_message(record) for record in records)
+        return 0.95 if headed else 0.6 if said else 0.0
+
+    def read(self, source: Source) -> Iterator[Event]:
+        """Read every file of the source as a session of its own."""
+        for ordinal, member in enumerate(source.members):
+            yield from _session(member, ordinal)
+
+
+def _is_header(record: Mapping[str, object]) -> bool:
+    return record.get("type") == "session" and "cwd" in record and "payload" not in record
+
+
+def _is_message(record: Mapping[str, object]) -> bool:
+    known = record.get("type") in TYPES and "uuid" not in record and "sessionId" not in record
+    return known and fields.mapping(record, "message").get("role") in ROLES
+
+
+def _session(member: Member, ordinal: int) -> Iterator[Event]:
+    survey = Survey()
+    survey.read(member.records())
+    header = survey.header
+    yield Conversation(
+        key=fields.text(header, "id"),
+        ordinal=ordinal,
+        title=survey.title,
+        workdir=fields.text(header, "cwd"),
+        model=fields.text(header, "modelId") or survey.model,
+        started_at=fields.moment(header.get("timestamp")) or survey.started_at,
+        main=survey.main,
+        metadata={name: header[name] for name in _KEPT if header.get(name) is not None},
+    )
+    place = member.place("whole file")
+    yield from survey.losses
+    yield no_instructions(place)
+    yield from survey.stubs.losses(place)
+    reading = Reading(survey)
+    yield from reading.opening()
+    for record in member.records():
+        if isinstance(record, Record):
+            yield from reading.take(record)
+    yield from reading.leftovers.losses(place)
