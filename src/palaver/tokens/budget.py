@@ -203,10 +203,7 @@ class Budget:
         Raises:
             InvalidInput: The share is out of range, or neither model nor length was given.
         """
-        if not isinstance(context_usage_ratio, int | float) or not 0 < context_usage_ratio <= 1:
-            raise InvalidInput(
-                f"context_usage_ratio is {context_usage_ratio}.", hint="Give a share of the window: 0 < ratio <= 1."
-            )
+        _check_share("context_usage_ratio", context_usage_ratio)
         limits = []
         if max_token_context_length is not None:
             _check("max_token_context_length", max_token_context_length, least=1)
@@ -300,6 +297,12 @@ def _info(model: str | ModelInfo) -> ModelInfo:
     if not isinstance(model, str | ModelInfo):
         raise InvalidInput(f"{model!r} is no model.", hint="Give a model's name.")
     return model if isinstance(model, ModelInfo) else model_info(model)
+
+
+def _check_share(name: str, value: object) -> None:
+    """Refuse anything but a number above 0 and up to 1."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 1:
+        raise InvalidInput(f"{name} is {value!r}.", hint="Give a share of the window: 0 < ratio <= 1.")
 
 
 def _check(name: str, value: object, *, least: int) -> None:

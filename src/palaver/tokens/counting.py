@@ -152,7 +152,7 @@ def count_block(block: Content, counter: Counter) -> int:
         case ThinkingContent():
             return _thinking(block, counter)
         case ToolCallContent():
-            return counter.family.per_call + counter.text(block.name) + counter.text(block.arguments)
+            return counter.family.per_call + counter.text(block.name) + counter.text(_arguments(block, counter.family))
         case ToolResultContent():
             return counter.family.per_result + _result(block, counter)
         case ImageContent() | AudioContent():
@@ -173,8 +173,9 @@ def count_message(message: Message, counter: Counter) -> int:
 
 def count_tools(schemas: Iterable[Mapping[str, object]], counter: Counter) -> int:
     """Count tool schemas, in whichever provider's form they are; none counts 0."""
-    counts = [counter.family.per_tool + counter.text(_json(schema)) for schema in schemas]
-    return sum(counts) + (counter.family.per_tools if counts else 0)
+    family = counter.family
+    counts = [family.per_tool + math.ceil(counter.text(_json(schema)) * family.schema_share) for schema in schemas]
+    return sum(counts) + (family.per_tools if counts else 0)
 
 
 def count_request(
@@ -196,6 +197,13 @@ def _thinking(block: ThinkingContent, counter: Counter) -> int:
         return counter.text(block.content)
     sealed = block.artefact.get("encrypted_content")
     return _opaque(len(block.redacted) or len(sealed if isinstance(sealed, str) else block.signature))
+
+
+def _arguments(block: ToolCallContent, family: Family) -> str:
+    """Give a call's arguments as the model reads them; malformed ones as they were written."""
+    if family.json_arguments or block.error is not None:
+        return block.arguments
+    return "\n".join(f"{key} {value if isinstance(value, str) else _json(value)}" for key, value in block.args.items())
 
 
 def _result(block: ToolResultContent, counter: Counter) -> int:

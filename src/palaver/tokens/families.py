@@ -32,9 +32,11 @@ class Family:
         per_request: Around a request.
         per_message: Around each message.
         per_call: Around each tool call, besides its name and arguments.
+        json_arguments: Whether a tool call's arguments reach the model as JSON text; else as keys and plain values.
         per_result: Around each tool result, besides its message.
         per_tools: What comes with the first tool.
         per_tool: Around each tool's schema.
+        schema_share: What the JSON of a schema counts in proportion to other text, as providers write it out more tersely.
         audio_per_second: For one second of sound.
         image: The formula for images.
     """
@@ -47,9 +49,11 @@ class Family:
     per_request: int = 3
     per_message: int = 4
     per_call: int = 12
+    json_arguments: bool = True
     per_result: int = 0
     per_tools: int = 0
     per_tool: int = 8
+    schema_share: float = 1.0
     audio_per_second: float = 10.0
     image: ImageRule = _TILES
 
@@ -72,12 +76,15 @@ _TABLE = (
     # The tools preamble is Anthropic's own figure ("Tool use with Claude", pricing: 313 to 346 tokens).
     Family(
         name="anthropic",
-        factor=1.2,
+        factor=1.23,
         bound=0.15,
         default_window=200_000,
         per_call=40,
+        json_arguments=False,
         per_result=12,
         per_tools=346,
+        per_tool=0,
+        schema_share=0.79,
         image=Area(750, 1568, 1600),
     ),
     # Opus 4.7 brought another tokenizer: 1.0 to 1.35 times as many tokens ("What's new in Claude Opus 4.7"), 1.325 times over
@@ -88,8 +95,11 @@ _TABLE = (
         bound=0.25,
         default_window=1_000_000,
         per_call=50,
+        json_arguments=False,
         per_result=16,
         per_tools=346,
+        per_tool=0,
+        schema_share=0.79,
         image=Area(750, 2576, 4784),
     ),
     # Sound: 32 tokens a second (Google, "Understand and count tokens").
@@ -117,11 +127,12 @@ _TABLE = (
     ),
     Family(
         name="deepseek",
-        factor=1.05,
-        bound=0.1,
+        factor=1.06,
+        bound=0.05,
         default_window=128_000,
         per_message=6,
         per_call=20,
+        json_arguments=False,
         per_result=20,
         per_tools=400,
     ),
