@@ -148,4 +148,3 @@ class Places:
 def _landed(row: Any) -> Landed:  # noqa: ANN401 - decoded JSON, checked by what is done with it
     record, digest, dialog, seq = row
     return Landed(str(record), bytes.fromhex(digest), DialogId(dialog), int(seq))
-

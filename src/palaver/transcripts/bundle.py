@@ -1,0 +1,239 @@
+"""Bundles: a whole session in one file that another store, on another machine, takes back as it was."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from palaver.errors import InvalidBundle, InvalidInput, UnknownSession
+from palaver.ids import BlobId, DialogId, SessionId
+from palaver.log import Draft, MessageEntry, Node, Span, decode_entry, draft
+from palaver.messages import canonical_json, media_of
+from palaver.store.protocol import SessionRecord, SourceRecord, Store
+from palaver.transcripts.frames import Frame, read_frames, write_frames
+
+_BATCH = 1 << 20
+
+
+def export_bundle(store: Store, session_id: SessionId) -> Iterator[bytes]:
+    """Give the bundle of a session, piece by piece.
+
+    It holds all dialogs, entries, media and kept sources. The same session gives the same bytes, from every store it was ever taken into.
+
+    Raises:
+        UnknownSession: No such session.
+        MissingBlob: The store lacks a payload that an entry names.
+    """
+    yield from write_frames(_frames(store, store.session(session_id)))
+
+
+def _frames(store: Store, record: SessionRecord) -> Iterator[Frame]:
+    fields = {name: value for name, value in asdict(record).items() if name not in {"updated_at", "trashed_at"}}
+    yield Frame("session", canonical_json(fields))
+    sent: set[BlobId] = set()
+    for node in store.nodes(record.session_id):
+        yield Frame("dialog", canonical_json(_node_fields(node)))
+        headers = store.headers(node.dialog_id)
+        for header, (_, body) in zip(headers, store.bodies(node.dialog_id), strict=True):
+            yield from _payloads(store, _named(body), sent)
+            yield Frame("entry" if header.turn_head == header.seq else "annotation", body)
+    for source in store.sources(record.session_id):
+        yield from _payloads(store, _of_source(store, source), sent)
+        yield Frame("source", canonical_json(asdict(source)))
+
+
+def _payloads(store: Store, named: Iterator[BlobId], sent: set[BlobId]) -> Iterator[Frame]:
+    """Give each payload once, before the frame that names it."""
+    for blob_id in named:
+        if blob_id not in sent:
+            sent.add(blob_id)
+            yield Frame("blob", store.blob(blob_id))
+
+
+def _named(body: bytes) -> Iterator[BlobId]:
+    if b'"digest"' not in body:  # most entries name no payload, and need not be decoded
+        return
+    entry = decode_entry(body)
+    message = getattr(entry, "message", None)
+    if message is not None:
+        for media in media_of(message):
+            if media.url is None and media.digest:
+                yield BlobId(media.digest)
+
+
+def _of_source(store: Store, source: SourceRecord) -> Iterator[BlobId]:
+    if source.index is not None:
+        yield source.index
+    if source.raw is not None:
+        yield from (BlobId(piece) for piece in json.loads(store.blob(source.raw))["pieces"])
+        yield source.raw
+
+
+def _node_fields(node: Node) -> Mapping[str, Any]:
+    fields = {name: getattr(node, name) for name in Node.__slots__ if name != "session_id"}
+    return {**fields, "ranges": [[span.dialog, span.start, span.stop] for span in node.ranges]}
+
+
+class Taken(NamedTuple):
+    """What taking a bundle came to.
+
+    Attributes:
+        session_id: The session.
+        dialogs: How many dialogs the bundle holds.
+        entries: How many entries were written; 0 when the store had them all.
+    """
+
+    session_id: SessionId
+    dialogs: int
+    entries: int
+
+
+def import_bundle(store: Store, read: Callable[[int], bytes], name: str = "the bundle") -> Taken:
+    """Take a bundle into a store. What the store has of the session already is compared and kept; what is new is added.
+
+    Args:
+        store: The store.
+        read: Gives at most so many of the next bytes of the bundle, and none at the end.
+        name: The bundle's name in errors.
+
+    Raises:
+        InvalidBundle: It is damaged, or holds another history of a session that the store has. What was written before the damage stays in
+            the trash.
+    """
+    return _Taking(store, name).take(read_frames(read, name))
+
+
+class _Taking:
+    """A bundle on its way into a store."""
+
+    def __init__(self, store: Store, name: str) -> None:
+        self._store = store
+        self._name = name
+        self._record: SessionRecord | None = None
+        self._new = False
+        self._dialog: DialogId | None = None
+        self._at = 0
+        self._dialogs = 0
+        self._entries = 0
+        self._pending: list[tuple[bool, Draft]] = []
+
+    def take(self, frames: Iterator[Frame]) -> Taken:
+        for frame in frames:
+            handle = self._HANDLERS.get(frame.kind)
+            if handle is None:
+                raise InvalidBundle(f"{self._name} holds a frame of the unknown kind {frame.kind!r}.")
+            if frame.kind != "session" and self._record is None:
+                raise InvalidBundle(f"{self._name} does not begin with its session.")
+            handle(self, frame.payload)
+            if sum(len(one.body) for _, one in self._pending) >= _BATCH:
+                self._flush()
+        self._flush()
+        if self._record is None:
+            raise InvalidBundle(f"{self._name} holds no session.")
+        if self._new:
+            self._store.update_session(self._record.session_id, trashed_at=None, root=self._record.root)
+        return Taken(self._record.session_id, self._dialogs, self._entries)
+
+    def _session(self, payload: bytes) -> None:
+        fields = self._fields(payload)
+        try:
+            self._record = SessionRecord(**fields)
+        except TypeError as error:
+            raise InvalidBundle(
+                f"{self._name} describes its session in a way this palaver does not know: {error}"
+            ) from error
+        try:
+            self._store.session(self._record.session_id)
+        except UnknownSession:
+            self._new = True
+            hidden = {**fields, "trashed_at": self._record.created_at, "root": None}
+            self._store.create_session(SessionRecord(**hidden))
+
+    def _blob(self, payload: bytes) -> None:
+        self._store.put_blob(payload)
+
+    def _node(self, payload: bytes) -> None:
+        self._flush()
+        fields = self._fields(payload)
+        ranges = tuple(Span(DialogId(dialog), start, stop) for dialog, start, stop in fields["ranges"])
+        node = Node(**{**fields, "session_id": self._session_id, "ranges": ranges})
+        known = {one.dialog_id: one for one in self._store.nodes(self._session_id)}.get(node.dialog_id)
+        if known is None:
+            self._store.create_dialog(node)
+        elif (known.parent_id, known.ranges) != (node.parent_id, node.ranges):
+            raise self._other(f"dialog {node.dialog_id[:12]} has another place in the tree")
+        self._dialog, self._at = node.dialog_id, 0
+        self._dialogs += 1
+
+    @property
+    def _session_id(self) -> SessionId:
+        if self._record is None:
+            raise InvalidBundle(f"{self._name} does not begin with its session.")
+        return self._record.session_id
+
+    def _entry(self, payload: bytes) -> None:
+        self._take(payload, turn=True)
+
+    def _annotation(self, payload: bytes) -> None:
+        self._take(payload, turn=False)
+
+    def _take(self, body: bytes, *, turn: bool) -> None:
+        if self._dialog is None:
+            raise InvalidBundle(f"{self._name} holds an entry before its dialog.")
+        known = self._store.last(self._dialog)
+        seq, self._at = self._at, self._at + 1
+        if seq <= known.seq and not self._pending:
+            if self._store.body(self._dialog, seq) != body:
+                raise self._other(f"entry {self._dialog[:12]}:{seq} says something else")
+            return
+        try:
+            entry = decode_entry(body)
+        except InvalidInput as error:
+            raise InvalidBundle(f"{self._name} holds an entry that cannot be read: {error}") from error
+        newest = next((one.response for _, one in reversed(self._pending) if one.response), known.response)
+        ready = draft(entry, continues=newest if isinstance(entry, MessageEntry) else "")[0]
+        self._pending.append((turn, ready._replace(body=body)))
+
+    def _flush(self) -> None:
+        """Write what is pending, neighbours of a turn in one transaction."""
+        pending, self._pending = self._pending, []
+        if self._dialog is None:
+            return
+        for turn, group in groupby(pending, key=lambda item: item[0]):
+            drafts = [one for _, one in group]
+            if turn:
+                self._store.append(self._dialog, drafts, self._store.last(self._dialog).turn_head)
+            else:
+                for one in drafts:
+                    self._store.annotate(self._dialog, one)
+            self._entries += len(drafts)
+
+    def _source(self, payload: bytes) -> None:
+        self._flush()
+        fields = self._fields(payload)
+        if self._store.source(fields["identity"]) is None:
+            self._store.put_source(SourceRecord(**fields))
+
+    def _fields(self, payload: bytes) -> dict[str, Any]:
+        fields = json.loads(payload)
+        if not isinstance(fields, dict):
+            raise InvalidBundle(f"{self._name} holds a frame that is no JSON object.")
+        return fields
+
+    def _other(self, why: str) -> InvalidBundle:
+        return InvalidBundle(
+            f"{self._name} holds another history of session {self._session_id[:12]} than this store: {why}.",
+            hint="Take it into a store of its own.",
+        )
+
+    _HANDLERS: Mapping[str, Callable[[_Taking, bytes], None]] = {
+        "session": _session,
+        "blob": _blob,
+        "dialog": _node,
+        "entry": _entry,
+        "annotation": _annotation,
+        "source": _source,
+    }
