@@ -1,0 +1,222 @@
+"""Importing: again adds nothing, grown adds what is new, rewritten becomes a branch, and an import that was cut off is taken up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from palaver.errors import StoreFull, UnsupportedTranscript
+from palaver.ids import DialogId
+from palaver.log import Draft, Header, MessageEntry, decode_entry, draft
+from palaver.messages import UserMessage
+from palaver.store.memory import MemoryStore
+from palaver.testing.logs import sketch
+from palaver.transcripts import Imported, Importer, kept
+from palaver.view import fold
+
+
+def line(number: int, kind: str, content: object, **more: object) -> str:
+    """One record of a Claude Code session, the child of the one before it."""
+    message: dict[str, object] = {"role": kind, "content": content}
+    if kind == "assistant":
+        message |= {
+            "id": f"msg_{number}",
+            "model": "claude-sonnet-4-5",
+            "usage": {"input_tokens": 1, "output_tokens": 1},
+        }
+    record = {
+        "type": kind,
+        "uuid": f"00000000-0000-4000-8000-{number:012d}",
+        "parentUuid": f"00000000-0000-4000-8000-{number - 1:012d}" if number else None,
+        "sessionId": "11111111-1111-4111-8111-111111111111",
+        "timestamp": f"2026-01-01T00:00:{number:02d}.000Z",
+        "cwd": "/home/someone/project",
+        "version": "2.1.0",
+        "isSidechain": False,
+        "message": message,
+        **more,
+    }
+    return json.dumps(record)
+
+
+def talk(count: int) -> list[str]:
+    """A session of user and assistant in turn."""
+    return [
+        line(n, "assistant", [{"type": "text", "text": f"answer {n}"}]) if n % 2 else line(n, "user", f"question {n}")
+        for n in range(count)
+    ]
+
+
+def written(path: Path, lines: Sequence[str]) -> Path:
+    """Write a session file."""
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def imported(store: MemoryStore, path: Path) -> Imported:
+    """Import a file of one conversation."""
+    (one,) = Importer(store).import_path(path)
+    return one
+
+
+def shown(store: MemoryStore, one: Imported) -> list[str]:
+    """Give what the view of the main dialog shows."""
+    assert one.main is not None
+    return sketch(fold(store, one.main))
+
+
+def test_a_session_is_imported_whole_with_its_source(tmp_path: Path) -> None:
+    """Records become messages in order, the session has a name and a place, and the file itself is kept byte for byte."""
+    store = MemoryStore()
+    path = written(tmp_path / "s.jsonl", talk(4))
+    one = imported(store, path)
+
+    assert shown(store, one) == ["user[question 0]", "assistant[answer 1]", "user[question 2]", "assistant[answer 3]"]
+    assert (one.outcome, one.records, one.messages) == ("new", 4, 4)
+    (source,) = store.sources(one.session_id)
+    assert source.raw is not None
+    assert b"".join(kept(store, source.raw)) == path.read_bytes()
+    assert store.session(one.session_id).workdir == "/home/someone/project"
+
+
+def test_importing_again_adds_nothing(tmp_path: Path) -> None:
+    """The same file is recognised by what it is, under another name too."""
+    store = MemoryStore()
+    first = imported(store, written(tmp_path / "s.jsonl", talk(4)))
+    again = imported(store, written(tmp_path / "copy.jsonl", talk(4)))
+
+    assert (again.outcome, again.entries, again.session_id) == ("unchanged", 0, first.session_id)
+    assert len(list(store.sessions())) == 1
+
+
+def test_a_grown_file_adds_what_is_new(tmp_path: Path) -> None:
+    """Only the new records are written, to the same dialog; what was there keeps its numbers."""
+    store = MemoryStore()
+    first = imported(store, written(tmp_path / "s.jsonl", talk(4)))
+    before = list(store.bodies(DialogId(str(first.main))))
+    grown = imported(store, written(tmp_path / "s.jsonl", talk(7)))
+
+    assert (grown.outcome, grown.entries, grown.main) == ("grown", 3, first.main)
+    assert list(store.bodies(DialogId(str(first.main))))[: len(before)] == before
+
+
+def test_a_rewritten_file_becomes_a_branch(tmp_path: Path) -> None:
+    """A file whose earlier part was changed never changes what was imported: it goes on in a branch from there."""
+    store = MemoryStore()
+    first = imported(store, written(tmp_path / "s.jsonl", talk(6)))
+    lines = talk(6)
+    lines[3] = line(3, "assistant", [{"type": "text", "text": "another answer"}])
+    other = imported(store, written(tmp_path / "s.jsonl", lines))
+
+    assert (other.outcome, other.dialogs) == ("rewritten", 2)
+    assert "assistant[answer 3]" in shown(store, first)
+    assert shown(store, other)[3] == "assistant[another answer]"
+    assert len(shown(store, other)) == 6
+
+
+def test_a_shorter_file_takes_nothing_away(tmp_path: Path) -> None:
+    """A file that lost its end is reported; what was imported stays."""
+    store = MemoryStore()
+    first = imported(store, written(tmp_path / "s.jsonl", talk(6)))
+    shorter = imported(store, written(tmp_path / "s.jsonl", talk(3)))
+
+    assert shorter.entries == 0
+    assert "shrunk" in {loss.code for loss in shorter.losses}
+    assert len(shown(store, first)) == 6
+
+
+def test_a_dialog_that_was_continued_here_is_not_mixed_with_what_the_file_adds(tmp_path: Path) -> None:
+    """When both sides went on, each has its own dialog, and the report says so."""
+    store = MemoryStore()
+    first = imported(store, written(tmp_path / "s.jsonl", talk(4)))
+    assert first.main is not None
+    ours = draft(MessageEntry(message=UserMessage.text("mine")))[0]
+    store.append(first.main, [ours], store.last(first.main).turn_head)
+    grown = imported(store, written(tmp_path / "s.jsonl", talk(6)))
+
+    assert shown(store, first)[-1] == "user[mine]"
+    assert shown(store, grown)[-1] == "assistant[answer 5]"
+    assert "user[mine]" not in shown(store, grown)
+    assert "continued_here" in {loss.code for loss in grown.losses}
+
+
+class FullStore(MemoryStore):
+    """A store whose device is full after so many entries."""
+
+    def __init__(self, room: int) -> None:
+        """Make room for so many entries."""
+        super().__init__()
+        self.room = room
+
+    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+        """Append as long as there is room."""
+        if len(drafts) > self.room:
+            raise StoreFull("The device is full.")
+        self.room -= len(drafts)
+        return super().append(dialog_id, drafts, turn_head)
+
+
+def branched(count: int) -> list[str]:
+    """A session with a rewind, so that several transactions are needed: question 2 was asked anew after the rest."""
+    again = line(count, "user", "question 2 again", parentUuid="00000000-0000-4000-8000-000000000001")
+    return [*talk(count), again, line(count + 1, "assistant", [{"type": "text", "text": "another way"}])]
+
+
+@pytest.mark.parametrize("room", [0, 5, 7, 9])
+def test_an_import_that_was_cut_off_is_hidden_and_taken_up(tmp_path: Path, room: int) -> None:
+    """A full device leaves no half session in sight; importing again when there is room gives what one import would have."""
+    path = written(tmp_path / "s.jsonl", branched(8))
+    store = FullStore(room)
+    with pytest.raises(StoreFull):
+        imported(store, path)
+    assert list(store.sessions()) == []
+
+    store.room = 10**6
+    one = imported(store, path)
+    whole = MemoryStore()
+    other = imported(whole, path)
+
+    assert len(list(store.sessions())) == 1
+    assert shown(store, one) == shown(whole, other)
+    assert one.dialogs == other.dialogs
+    assert [store.last(node.dialog_id).seq for node in store.nodes(one.session_id)] == [
+        whole.last(node.dialog_id).seq for node in whole.nodes(other.session_id)
+    ]
+
+
+def test_every_file_that_is_no_transcript_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """A typed error names the file; the store stays as it was."""
+    store = MemoryStore()
+    for name, data in {"empty": b"", "text": b"hello\n", "binary": bytes(range(256)) * 40, "json": b'{"a": 1}'}.items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        with pytest.raises(UnsupportedTranscript):
+            list(Importer(store).import_path(path))
+    for bad in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(UnsupportedTranscript):
+            list(Importer(store).import_path(bad))
+    assert list(store.sessions(trashed=True)) == []
+
+
+def test_declining_the_source_keeps_no_file(tmp_path: Path) -> None:
+    """With `keep_source` off the file's bytes are not stored."""
+    store = MemoryStore()
+    (one,) = Importer(store, keep_source=False).import_path(written(tmp_path / "s.jsonl", talk(2)))
+
+    assert store.sources(one.session_id)[0].raw is None
+
+
+def test_every_imported_entry_says_where_it_came_from(tmp_path: Path) -> None:
+    """Each message entry names its format and record."""
+    store = MemoryStore()
+    one = imported(store, written(tmp_path / "s.jsonl", talk(4)))
+    assert one.main is not None
+    entries = [decode_entry(body) for _, body in store.bodies(one.main)]
+
+    said = [entry for entry in entries if isinstance(entry, MessageEntry)]
+    assert [entry.source.record for entry in said if entry.source] == [
+        f"00000000-0000-4000-8000-{n:012d}" for n in range(4)
+    ]
