@@ -257,7 +257,9 @@ class Ambiguous(PalaverError):
         """Say which name and what it fits."""
         self.name = name
         self.candidates = tuple(candidates)
-        super().__init__(f"{name!r} fits several: {', '.join(self.candidates)}.", hint=hint or "Give more of the name.")
+        super().__init__(
+            f"The name {name!r} fits several: {', '.join(self.candidates)}.", hint=hint or "Give more of the name."
+        )
 
 
 class Conflict(PalaverError):
@@ -349,15 +351,16 @@ class InfeasibleBudget(PalaverError):
         """Say both figures and their breakdown."""
         self.budget = budget
         self.needed = needed
-        self.breakdown: Mapping[str, int] = MappingProxyType(dict(breakdown))
+        self._breakdown = dict(breakdown)
         parts = ", ".join(f"{name} {tokens:,}" for name, tokens in self.breakdown.items())
         super().__init__(
             f"A budget of {budget:,} tokens cannot hold what must be sent: {needed:,} ({parts}).", hint=hint
         )
 
-    def __reduce__(self) -> tuple[object, ...]:
-        """Survive pickling, which a mapping proxy alone does not."""
-        return type(self), (self.budget, self.needed, dict(self.breakdown)), {"hint": self.hint}
+    @property
+    def breakdown(self) -> Mapping[str, int]:
+        """Tokens by what needs them, read-only."""
+        return MappingProxyType(self._breakdown)
 
 
 class ParseError(PalaverError, ValueError):

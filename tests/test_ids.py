@@ -1,0 +1,45 @@
+"""Identities and the clock."""
+
+import string
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver import ids
+
+HEX = set(string.hexdigits.lower())
+
+
+def test_new_ids_are_32_hexadecimal_digits_and_never_the_same() -> None:
+    """R60, C9: an id is opaque, as random as a UUID, and says nothing about when or where it was made."""
+    made = [make() for make in (ids.new_session_id, ids.new_dialog_id, ids.new_message_id) for _ in range(200)]
+    assert len(set(made)) == len(made)
+    assert all(len(one) == 32 and set(one) <= HEX for one in made)
+
+
+def test_the_clock_does_not_run_backwards_within_a_process_start() -> None:
+    """Time is seconds since 1970, as a float."""
+    earlier, later = ids.now(), ids.now()
+    assert isinstance(earlier, float)
+    assert 1.7e9 < earlier <= later
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=())), max_size=4))
+def test_a_derived_id_depends_on_nothing_but_its_parts(parts: list[str]) -> None:
+    """The same parts give the same 32 digits, even parts with lone surrogates."""
+    derived = ids.derive_id(*parts)
+    assert derived == ids.derive_id(*parts)
+    assert len(derived) == 32
+    assert set(derived) <= HEX
+
+
+@given(st.lists(st.text(), max_size=4), st.lists(st.text(), max_size=4))
+def test_different_parts_give_different_ids(one: list[str], other: list[str]) -> None:
+    """Where one part ends and the next begins counts: ("ab", "c") is not ("a", "bc")."""
+    assert (ids.derive_id(*one) == ids.derive_id(*other)) == (one == other)
+
+
+def test_derived_ids_never_change() -> None:
+    """Ids derived by an earlier version are found again: these are golden."""
+    assert ids.derive_id("claude_code", "session", "7") == "2a26318ae01601965b0512c0157b5cb1"
+    assert ids.derive_id() == "e3b0c44298fc1c149afbf4c8996fb924"  # SHA-256 of nothing, its first half
