@@ -97,7 +97,7 @@ def _reasoning(subject: Subject) -> Iterator[Violation]:
     model's own: its message or a call. Several in a row are refused too (UKGovernmentBEIS/inspect_ai#1990).
     """
     items = list(_items(subject.body))
-    for item, after in zip(items, [*items[1:], Place(None)], strict=True):
+    for item, after in zip(items, [*items[1:], Place(None)], strict=False):
         if _kind(item) != "reasoning":
             continue
         spoken = _kind(after) == "message" and after["role"].text == "assistant"

@@ -1,7 +1,8 @@
 """Fields of a request to the Gemini API (POST /v1beta/models/MODEL:generateContent).
 
-After ai.google.dev/api/generate-content and the types of the ``google-genai`` package 3.4, in the camel case of JSON. The
-model stands in the address, not in the body.
+After ai.google.dev/api/generate-content and the types of the ``google-genai`` package 3.4, in the camel case of
+JSON. The API reads the same names in snake case too; palaver writes camel case and reads nothing else. The model stands in
+the address, and may stand in the body as well.
 """
 
 from __future__ import annotations
@@ -134,6 +135,7 @@ REQUEST: Final = Fields(
     {
         "cachedContent": TEXT,
         "generationConfig": _GENERATION,
+        "model": TEXT,
         "safetySettings": Items(_OPEN),
         "serviceTier": Maybe(TEXT),
         "store": FLAG,
