@@ -1,1 +1,27 @@
 """The wire: what each provider accepts, requests compiled for it, and what it would refuse."""
+
+from palaver.wire.check import RULES, validate
+from palaver.wire.compile import compile  # noqa: A004 - the word for it
+from palaver.wire.prefix import broken_at, units
+from palaver.wire.profiles import PROFILES, Profile, ProfileName, profile
+from palaver.wire.request import Call, Change, How, Report, Request
+from palaver.wire.violations import Rule, Violation
+
+__all__ = [
+    "PROFILES",
+    "RULES",
+    "Call",
+    "Change",
+    "How",
+    "Profile",
+    "ProfileName",
+    "Report",
+    "Request",
+    "Rule",
+    "Violation",
+    "broken_at",
+    "compile",
+    "profile",
+    "units",
+    "validate",
+]

@@ -2,7 +2,8 @@
 
 After the specification in github.com/openai/openai-openapi and ``completion_create_params`` of the ``openai`` package.
 The fields that tools replaced (``functions``, ``function_call``, role ``function``) are left out: palaver writes none,
-and a history that has them is brought to tools first.
+and a history that has them is brought to tools first. A tool message may have a name, as the provider's older examples
+write it; the reference no longer has it and the API still takes it.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ _MESSAGE = Kinds(
                 "tool_calls": Items(_CALL, 1),
             },
         ),
-        "tool": Fields({"role": Choice(("tool",)), "tool_call_id": TEXT, "content": Either(_content("text"))}),
+        "tool": _message("tool", Either(_content("text")), {"tool_call_id": TEXT}),
     },
     key="role",
     rule=Rule.ROLE_UNKNOWN,
