@@ -5,7 +5,8 @@ These are functions of blocks and plain fields; :mod:`palaver.messages.message` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from palaver.errors import InvalidMessage
@@ -98,29 +99,35 @@ def _field(block: Any, name: str) -> Any:  # noqa: ANN401 - a block, or its fiel
     return block.get(name) if isinstance(block, dict) else getattr(block, name, None)
 
 
-def content_of(contents: Sequence[Content]) -> str | list[dict[str, Any]] | None:
+def content_of(contents: Iterable[Content]) -> str | list[dict[str, Any]] | None:
     """Give the convenient form: text if that is all that was said, parts if there is more, None for calls or thinking alone.
 
     For the result of one call it is the result's content in the same form.
     """
-    if len(contents) == 1 and isinstance(contents[0], ToolResultContent):
-        inner = contents[0].content
-        return inner if isinstance(inner, str) else [part for block in inner for part in part_of(block)]
-    said = [block for block in contents if not isinstance(block, ThinkingContent | ToolCallContent)]
+    said = _said(contents)
     if len(said) == 1 and isinstance(said[0], TextContent):
         return said[0].content
+    if len(said) == 1 and isinstance(said[0], ToolResultContent):
+        inner = said[0].content
+        return inner if isinstance(inner, str) else [part for block in inner for part in part_of(block)]
     return [part for block in said for part in part_of(block)] or None
 
 
-def with_content(contents: Sequence[Content], content: object) -> tuple[Content, ...]:
-    """Replace what was said, where it first stood; thinking and calls stay, as does the frame of a single tool result."""
-    if len(contents) == 1 and isinstance(contents[0], ToolResultContent):
-        return (contents[0].model_copy(update={"content": result_of(content)}),)
-    kept = [block for block in contents if isinstance(block, ThinkingContent | ToolCallContent)]
-    thoughts = 0
-    while thoughts < len(kept) and isinstance(kept[thoughts], ThinkingContent):
-        thoughts += 1
-    return (*kept[:thoughts], *blocks_of(content), *kept[thoughts:])
+def with_content(contents: Iterable[Content], content: object) -> tuple[Content, ...]:
+    """Replace what was said, behind the thinking it began with; calls stay, as does the frame of a single tool result."""
+    blocks = tuple(contents)
+    said = _said(blocks)
+    if len(said) == 1 and isinstance(said[0], ToolResultContent):
+        new: tuple[Content, ...] = (said[0].model_copy(update={"content": result_of(content)}),)
+    else:
+        new = blocks_of(content)
+    thoughts = tuple(takewhile(lambda block: isinstance(block, ThinkingContent), blocks))
+    return (*thoughts, *new, *(block for block in blocks[len(thoughts) :] if block not in said))
+
+
+def _said(contents: Iterable[Content]) -> list[Content]:
+    """Give the blocks that are words to somebody, not thinking and not calls."""
+    return [block for block in contents if not isinstance(block, ThinkingContent | ToolCallContent)]
 
 
 def changes_in(contents: Iterable[Content]) -> Iterable[Change]:

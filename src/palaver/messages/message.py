@@ -190,10 +190,9 @@ class SummaryMessage(Message):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy the message, with some fields replaced; plain content replaces the summary."""
-        if update and isinstance(update.get("content"), str):
-            update = {"contents": (), "summary": update["content"]} | {
-                name: value for name, value in update.items() if name != "content"
-            }
+        if update and isinstance(update.get("content"), str) and not self.contents:
+            rest = {name: value for name, value in update.items() if name != "content"}
+            update = rest | {"summary": update["content"]}
         return super().model_copy(update=update, deep=deep)
 
     @property
