@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import islice
@@ -37,6 +38,11 @@ class _Log:
 
     def last(self) -> Header:
         return self.headers[-1] if self.headers else NOTHING
+
+    def cut(self, headers: int, texts: int) -> _Log:
+        """Forget what was added after there were so many."""
+        del self.headers[headers:], self.bodies[headers:], self.texts[texts:]
+        return self
 
     def add(self, header: Header, body: bytes) -> None:
         self.bodies.append(body)
@@ -73,6 +79,19 @@ class MemoryStore:
         self._logs: dict[DialogId, _Log] = {}
         self._blobs: dict[BlobId, bytes] = {}
         self._sources: dict[str, SourceRecord] = {}
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Make one step of the writes that this thread makes inside the block."""
+        with self._guard:
+            sessions, blobs, sources = dict(self._sessions), dict(self._blobs), dict(self._sources)
+            logs = {dialog_id: (log, len(log.headers), len(log.texts)) for dialog_id, log in self._logs.items()}
+            try:
+                yield
+            except BaseException:
+                self._sessions, self._blobs, self._sources = sessions, blobs, sources
+                self._logs = {dialog_id: log.cut(headers, texts) for dialog_id, (log, headers, texts) in logs.items()}
+                raise
 
     # --- sessions -------------------------------------------------------------------------------------------------------------
 

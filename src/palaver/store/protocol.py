@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
@@ -123,6 +124,17 @@ class Store(Reader, Protocol):
     durability: Durability
     capabilities: frozenset[Capability]
     url: str
+
+    def together(self) -> AbstractContextManager[None]:
+        """Make one durable step of the writes that this thread makes inside the block: an import, or what many callers wrote at once.
+
+        They are durable when the block ends, and undone when it raises. A write inside that raises has changed nothing, and the others
+        stand. This thread reads what it wrote; nobody else does before the end, and other writers wait until then: keep blocks short.
+
+        Raises:
+            StoreError: The step could not be made durable; nothing of it was written.
+        """
+        ...
 
     # --- sessions -------------------------------------------------------------------------------------------------------------
 

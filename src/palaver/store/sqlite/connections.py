@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
 from pathlib import Path
-from threading import Condition, Lock
+from threading import Condition, Lock, get_ident
 from types import TracebackType
+from typing import NamedTuple
 from weakref import WeakSet
 
 import apsw
@@ -17,6 +19,18 @@ from palaver.store.sqlite.faults import busy, closed, fault
 
 _KEPT_IDLE = 8  # more threads than this at once are served too; their connections are closed afterwards
 _FORK_WAIT_SECONDS = 30.0  # how long a fork waits for the statements of other threads
+
+
+class Block(NamedTuple):
+    """An open transaction into which one thread writes several things.
+
+    Attributes:
+        thread: The thread that opened it.
+        connection: The connection it is open on.
+    """
+
+    thread: int
+    connection: apsw.Connection
 
 
 class Connections:
@@ -44,6 +58,7 @@ class Connections:
         self._lent = 0
         self._open = True
         self._orphan = False
+        self.block: Block | None = None
         self._fork_waits = False
         self._new_locks()
         _watch_forks()
@@ -72,7 +87,8 @@ class Connections:
         if not self._open:
             return closed(self.path)
         return StoreError(
-            f"{self.path} was in use by another thread when this process was forked.", hint="Open the store anew in the child."
+            f"{self.path} was in the middle of a write when this process was forked.",
+            hint="Open the store anew in the child.",
         )
 
     def give_back(self, connection: apsw.Connection | None) -> None:
@@ -112,7 +128,8 @@ class Connections:
         """Wait until nobody uses a connection, close them all, and hold the pool still."""
         self._state.acquire()
         self._fork_waits = True
-        self._orphan = not self._returned.wait_for(lambda: self._lent == 0, _FORK_WAIT_SECONDS)
+        ours = self.block is not None and self.block.thread == get_ident()  # then nobody else can end it: do not wait
+        self._orphan = not self._returned.wait_for(lambda: self._lent == 0, 0.0 if ours else _FORK_WAIT_SECONDS)
         self._fork_waits = False
         if not self._orphan:
             idle, self._idle = self._idle, []
@@ -155,7 +172,47 @@ def _watch_forks() -> None:
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
 
 
-class Reading:
+def _mine(pool: Connections) -> apsw.Connection | None:
+    """Give the connection of the block that this thread has open, if it has."""
+    block = pool.block
+    return block.connection if block is not None and block.thread == get_ident() else None
+
+
+def reading(pool: Connections) -> AbstractContextManager[apsw.Connection]:
+    """Lend a connection for one read; inside a block of this thread, the one that sees what was written in it."""
+    mine = _mine(pool)
+    return _Read(pool) if mine is None else _Shared(pool, mine)
+
+
+def writing(pool: Connections) -> AbstractContextManager[apsw.Connection]:
+    """Lend a connection for one write transaction, or, inside a block of this thread, for one step of it."""
+    mine = _mine(pool)
+    return _Write(pool) if mine is None else _Step(pool, mine)
+
+
+@contextmanager
+def together(pool: Connections) -> Iterator[None]:
+    """Make one transaction of the writes of this thread inside the block."""
+    with writing(pool) as connection:
+        if pool.block is not None:  # ours, or we would not hold the write lock
+            yield
+            return
+        pool.block = Block(get_ident(), connection)
+        try:
+            yield
+        finally:
+            pool.block = None
+        if not connection.in_transaction:
+            raise _lost(pool)
+
+
+def _lost(pool: Connections) -> StoreError:
+    return StoreError(
+        f"A failed write undid everything that was written together in {pool.path}.", hint="Try the writes one by one."
+    )
+
+
+class _Read:
     """A connection lent for one read; SQLite's errors leave it in palaver's words."""
 
     __slots__ = ("_connection", "_pool")
@@ -171,7 +228,9 @@ class Reading:
         self._connection = self._pool.borrow()
         return self._connection
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Give it back."""
         if isinstance(error, apsw.Error):
             translated = self._pool.translated(error, self._connection)
@@ -180,7 +239,29 @@ class Reading:
         self._pool.give_back(self._connection)
 
 
-class Writing:
+class _Shared:
+    """The connection of an open block, for one read."""
+
+    __slots__ = ("_connection", "_pool")
+
+    def __init__(self, pool: Connections, connection: apsw.Connection) -> None:
+        """Keep both."""
+        self._pool = pool
+        self._connection = connection
+
+    def __enter__(self) -> apsw.Connection:
+        """Give the connection."""
+        return self._connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Translate SQLite's errors."""
+        if isinstance(error, apsw.Error):
+            raise self._pool.translated(error, self._connection) from error
+
+
+class _Write:
     """A connection lent for one write transaction: begun IMMEDIATE, committed at the end, undone by any error."""
 
     __slots__ = ("_connection", "_pool")
@@ -206,7 +287,9 @@ class Writing:
             raise
         return connection
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Commit, or undo."""
         if error is not None:
             self._undo(error)
@@ -229,5 +312,38 @@ class Writing:
         finally:
             self._pool.unlock()
             self._pool.give_back(connection)
+        if translated is not None:
+            raise translated from error
+
+
+class _Step:
+    """One write inside an open block: undone alone when it fails."""
+
+    __slots__ = ("_connection", "_pool")
+
+    def __init__(self, pool: Connections, connection: apsw.Connection) -> None:
+        """Keep both."""
+        self._pool = pool
+        self._connection = connection
+
+    def __enter__(self) -> apsw.Connection:
+        """Begin the step."""
+        if not self._connection.in_transaction:  # SQLite undid it all, as it may when the disk is full
+            raise _lost(self._pool)
+        self._connection.execute("SAVEPOINT step")
+        return self._connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Keep the step, or undo it."""
+        connection = self._connection
+        if error is None:
+            connection.execute("RELEASE step")
+            return
+        translated = self._pool.translated(error, connection) if isinstance(error, apsw.Error) else None
+        if connection.in_transaction:
+            connection.execute("ROLLBACK TO step")
+            connection.execute("RELEASE step")
         if translated is not None:
             raise translated from error

@@ -10,9 +10,8 @@ import apsw
 from palaver.errors import Conflict, StoreDamaged, UnknownDialog, UnknownHandle
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
-from palaver.store.sqlite.connections import Connections, Reading
-from palaver.store.sqlite.sessions import Row
-from palaver.store.sqlite.statements import statements
+from palaver.store.sqlite.connections import Connections, reading
+from palaver.store.sqlite.statements import Row, statements
 
 SEQ_BITS = 32
 SEQ_MASK = (1 << SEQ_BITS) - 1
@@ -86,9 +85,8 @@ def _write(connection: apsw.Connection, dialog_no: int, made: Header, body: byte
     place = entry_id(dialog_no, made.seq)
     calls = json.dumps(made.calls) if made.calls else None
     open_calls = json.dumps(made.open_calls) if made.open_calls else None
-    row = (place, *made[1:7], calls, open_calls, *made[9:])
-    connection.execute(sql["header_add"], row)
-    connection.execute(sql["body_add"], (place, body))
+    connection.execute(sql["body_add"], (body,))
+    connection.execute(sql["header_add"], (place, *made[1:7], calls, open_calls, *made[9:]))
 
 
 def one_header(connection: apsw.Connection, dialog_id: DialogId, seq: int) -> Header:
@@ -122,11 +120,11 @@ def scan(pool: Connections, name: str, dialog_no: int, bounds: range, *, reverse
     """
     start, stop = bounds.start, bounds.stop
     while start < stop:
-        with Reading(pool) as connection:
+        with reading(pool) as connection:
             rows = connection.execute(
                 statements()[name], (entry_id(dialog_no, start), entry_id(dialog_no, stop), _PAGE_ROWS)
             )
-            page = rows.fetchall() if name in _WITHOUT_BODIES else _filled(rows)
+            page: list[Row] = rows.fetchall() if name in _WITHOUT_BODIES else _filled(rows)
         yield from page
         if not page:
             return
@@ -155,4 +153,3 @@ def damaged(pool: Connections, dialog_no: int) -> Iterator[int]:
         if body is None or body_digest(body) != digest:
             yield seq
         expected = seq + 1
-    yield from (seq for seq, _body in scan(pool, "bodies_up", dialog_no, range(expected, _MOST)))

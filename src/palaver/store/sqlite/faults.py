@@ -65,6 +65,24 @@ def os_fault(path: Path, error: OSError) -> PalaverError:
     return _by_number(path, error.errno or 0) or StoreError(f"{path} cannot be opened: {error.strerror}.")
 
 
+def _by_result(path: Path, wait: float, error: apsw.Error) -> PalaverError | None:
+    """Give the error behind a result code of SQLite's that says enough by itself."""
+    match error:
+        case apsw.BusyError() | apsw.LockedError():
+            return busy(path, wait)
+        case apsw.FullError():
+            return full(path)
+        case apsw.ReadOnlyError() | apsw.PermissionsError():
+            return read_only(path)
+        case apsw.NotADBError() | apsw.CorruptError() | apsw.ConstraintError():
+            return StoreDamaged(str(path), str(error))
+        case apsw.TooBigError():
+            return InvalidInput(
+                "A single value is limited to 1,000,000,000 bytes.", hint="Keep it outside of the store."
+            )
+    return None
+
+
 def fault(path: Path, wait: float, error: apsw.Error, number: int = 0) -> PalaverError:
     """Give palaver's error for one of SQLite's.
 
@@ -74,18 +92,7 @@ def fault(path: Path, wait: float, error: apsw.Error, number: int = 0) -> Palave
         error: What SQLite said.
         number: The errno of the last failed system call of that connection, 0 for none.
     """
-    if isinstance(error, apsw.BusyError | apsw.LockedError):
-        return busy(path, wait)
-    if isinstance(error, apsw.FullError):
-        return full(path)
-    if isinstance(error, apsw.ReadOnlyError | apsw.PermissionsError):
-        return read_only(path)
-    if isinstance(error, apsw.NotADBError | apsw.CorruptError | apsw.ConstraintError):
-        return StoreDamaged(str(path), str(error))
-    if isinstance(error, apsw.TooBigError):
-        return InvalidInput(
-            "A single value is limited to 1,000,000,000 bytes.", hint="Split it, or keep it outside of the store."
-        )
-    if isinstance(error, apsw.CantOpenError | apsw.IOError) and (found := _by_number(path, number)):
-        return found
-    return StoreError(f"SQLite failed on {path}: {error}.")
+    found = _by_result(path, wait, error)
+    if found is None and isinstance(error, apsw.CantOpenError | apsw.IOError):
+        found = _by_number(path, number)
+    return found or StoreError(f"SQLite failed on {path}: {error}.")

@@ -198,18 +198,17 @@ def _use_wal(opener: Opener, connection: apsw.Connection) -> None:
     deadline = monotonic() + opener.wait
     while True:
         try:
-            mode = connection.pragma("journal_mode", "WAL")
+            if connection.pragma("journal_mode", "WAL") == "wal":
+                return
         except apsw.BusyError:
             if monotonic() > deadline:
                 raise
             sleep(_RETRY_SECONDS)
         else:
-            break
-    if mode != "wal":
-        raise StoreError(
-            f"{opener.path} lies where SQLite cannot keep a write-ahead log.",
-            hint="Use a local disk, no network share.",
-        )
+            raise StoreError(
+                f"{opener.path} lies where SQLite cannot keep a write-ahead log.",
+                hint="Use a local disk, no network share.",
+            )
 
 
 def _migrate(connection: apsw.Connection, migration: Migration) -> None:

@@ -13,9 +13,9 @@ from palaver.ids import DialogId, SessionId
 from palaver.log import Handle, rule
 from palaver.store import text
 from palaver.store.protocol import Hit
-from palaver.store.sqlite.connections import Connections, Reading, Writing
+from palaver.store.sqlite.connections import Connections, reading, writing
 from palaver.store.sqlite.entries import SEQ_MASK, entry_id, scan
-from palaver.store.sqlite.statements import statements
+from palaver.store.sqlite.statements import Row, statements
 
 Extract = Callable[[str, bytes], str]
 
@@ -37,8 +37,8 @@ class _Batch(NamedTuple):
 def index(pool: Connections, extract: Extract, limit: int | None) -> int:
     """Take entries into the index until nothing waits or `limit` is reached."""
     done = 0
-    with Reading(pool) as connection:
-        behind = connection.execute(statements()["behind"]).fetchall()
+    with reading(pool) as connection:
+        behind: list[Row] = connection.execute(statements()["behind"]).fetchall()
     for dialog_no, upto, length in behind:
         stop = length if limit is None else min(length, upto + limit - done)
         for batch in _batches(pool, extract, dialog_no, upto, stop):
@@ -71,7 +71,7 @@ def _add(pool: Connections, batch: _Batch) -> bool:
         for place, said in batch.texts
     ]
     sql = statements()
-    with Writing(pool) as connection:
+    with writing(pool) as connection:
         if (connection.execute(sql["watermark_get"], (batch.dialog_no,)).get or 0) != batch.start:
             return False
         for place, deflated, parts, wholes in rows:

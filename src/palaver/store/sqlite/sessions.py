@@ -12,9 +12,7 @@ from palaver.errors import InvalidInput, UnknownSession
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.store.protocol import SessionRecord, SourceRecord
 from palaver.store.records import check_changes, checked, frozen_metadata, metadata_text
-from palaver.store.sqlite.statements import statements
-
-Row = tuple[Any, ...]
+from palaver.store.sqlite.statements import Row, statements
 
 
 def _bindings(record: SessionRecord) -> dict[str, Any]:

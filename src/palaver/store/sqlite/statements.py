@@ -9,7 +9,10 @@ from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+Row = tuple[Any, ...]
+"""A row as SQLite gives it: what each column holds is known where its statement is used."""
 
 _NAMED = re.compile(r"^-- name: (?P<name>\w+)\n(?P<sql>.*?)(?=^-- name: |\Z)", re.MULTILINE | re.DOTALL)
 _NUMBERED = re.compile(r"(?P<version>\d{4})_\w+\.sql\Z")

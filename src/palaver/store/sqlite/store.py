@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -15,9 +16,9 @@ from palaver.log import Draft, Header, Node
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import check_prefix, checked
 from palaver.store.sqlite import entries, search, sessions, tree
-from palaver.store.sqlite.connections import Connections, Reading, Writing
+from palaver.store.sqlite.connections import Connections, reading, together, writing
 from palaver.store.sqlite.opening import Opener, prepare
-from palaver.store.sqlite.statements import statements
+from palaver.store.sqlite.statements import Row, statements
 
 WAIT_SECONDS = 5.0
 """How long a call waits for other writers before it raises `StoreBusy`."""
@@ -61,35 +62,39 @@ class SqliteStore:
         place = Path(path).absolute()
         opener = Opener(place, durability, wait, writable=not read_only)
         prepare(opener, create=create)
-        self.durability = durability
+        self.durability: Durability = durability
         self.path = place
         self.url = f"sqlite://{quote(str(place))}"
         self._pool = Connections(place, wait, opener.connect)
+
+    def together(self) -> AbstractContextManager[None]:
+        """Make one durable step of the writes that this thread makes inside the block."""
+        return together(self._pool)
 
     # --- sessions -------------------------------------------------------------------------------------------------------------
 
     def create_session(self, record: SessionRecord) -> None:
         """Write a new session."""
         kept = checked(record)
-        with Writing(self._pool) as connection:
+        with writing(self._pool) as connection:
             sessions.add(connection, kept)
 
     def session(self, session_id: SessionId) -> SessionRecord:
         """Give a session, trashed or not."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             return sessions.get(connection, session_id)
 
     def sessions(
         self, *, name: str | None = None, subject: str | None = None, trashed: bool = False, limit: int | None = None
     ) -> Iterator[SessionRecord]:
         """Give sessions, newest activity first."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             found = sessions.newest_first(connection, name=name, subject=subject, trashed=trashed, limit=limit)
         return map(self.session, found)
 
     def update_session(self, session_id: SessionId, **changes: Any) -> SessionRecord:  # noqa: ANN401 - each field has a type of its own
         """Change what may change of a session."""
-        with Writing(self._pool) as connection:
+        with writing(self._pool) as connection:
             return sessions.change(connection, session_id, changes)
 
     # --- the tree ---------------------------------------------------------------------------------------------------------------
@@ -97,52 +102,52 @@ class SqliteStore:
     def create_dialog(self, node: Node) -> Node:
         """Write a dialog's node and give it back with `order` set."""
         kept = checked(node)
-        with Writing(self._pool) as connection:
+        with writing(self._pool) as connection:
             return tree.add(connection, kept)
 
     def node(self, dialog_id: DialogId) -> Node:
         """Give a dialog's node."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             return tree.get(connection, dialog_id)
 
     def nodes(self, session_id: SessionId) -> tuple[Node, ...]:
         """Give all dialogs of a session in the order in which they were made."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             return tree.of_session(connection, session_id)
 
     def resolve(self, prefix: str, session_id: SessionId | None = None) -> DialogId:
         """Give the one dialog whose id begins with `prefix`."""
         check_prefix(prefix)
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             return tree.beginning(connection, prefix, session_id)
 
     # --- entries ----------------------------------------------------------------------------------------------------------------
 
     def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
         """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`."""
-        with Writing(self._pool) as connection:
+        with writing(self._pool) as connection:
             return entries.append(connection, dialog_id, drafts, turn_head)
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
         """Add an entry that may arrive beside a turn."""
-        with Writing(self._pool) as connection:
+        with writing(self._pool) as connection:
             return entries.annotate(connection, dialog_id, draft)
 
     def last(self, dialog_id: DialogId) -> Header:
         """Give the newest header of a dialog's own entries, `NOTHING` when it has none."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             return entries.newest(connection, dialog_id)[1]
 
     def header(self, dialog_id: DialogId, seq: int) -> Header:
         """Give one header of a dialog's own entries."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             return entries.one_header(connection, dialog_id, seq)
 
     def _scan(
         self, name: str, dialog_id: DialogId, start: int, stop: int | None, *, reverse: bool = False
-    ) -> Iterator[sessions.Row]:
+    ) -> Iterator[Row]:
         """Give rows of the entries that are there now; that the dialog is there is known before the first row is asked for."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             dialog_no, length = entries.end(connection, dialog_id)
         bounds = range(max(0, start), length if stop is None else min(stop, length))
         return entries.scan(self._pool, name, dialog_no, bounds, reverse=reverse)
@@ -160,7 +165,7 @@ class SqliteStore:
 
     def body(self, dialog_id: DialogId, seq: int) -> bytes:
         """Give one body."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             return entries.one_body(connection, dialog_id, seq)
 
     # --- payloads and sources -----------------------------------------------------------------------------------------------------
@@ -170,13 +175,13 @@ class SqliteStore:
         digest = sha256(data).digest()
         blob_id = BlobId(digest.hex())
         if not self.has_blob(blob_id):
-            with Writing(self._pool) as connection:
+            with writing(self._pool) as connection:
                 connection.execute(statements()["blob_add"], (digest, data))
         return blob_id
 
     def blob(self, blob_id: BlobId) -> bytes:
         """Give a payload."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             data = connection.execute(statements()["blob_get"], (_digest(blob_id),)).get
         if data is None:
             raise MissingBlob(blob_id)
@@ -184,23 +189,23 @@ class SqliteStore:
 
     def has_blob(self, blob_id: BlobId) -> bool:
         """Tell whether a payload is stored."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             return connection.execute(statements()["blob_has"], (_digest(blob_id),)).get is not None
 
     def put_source(self, record: SourceRecord) -> None:
         """Write, or replace, what is known of a foreign conversation."""
         kept = checked(record)
-        with Writing(self._pool) as connection:
+        with writing(self._pool) as connection:
             sessions.put_source(connection, kept)
 
     def source(self, identity: str) -> SourceRecord | None:
         """Give what is known of a foreign conversation, or None."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             return sessions.source(connection, identity)
 
     def sources(self, session_id: SessionId) -> tuple[SourceRecord, ...]:
         """Give the foreign conversations that a session came from, by identity."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             return tuple(sessions.sources(connection, session_id))
 
     # --- search -----------------------------------------------------------------------------------------------------------------
@@ -211,24 +216,24 @@ class SqliteStore:
 
     def index_lag(self) -> int:
         """Give how many entries are not yet in the full-text index."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             return int(connection.execute(statements()["lag"]).get)
 
     def drop_index(self) -> None:
         """Throw the index away."""
-        with Writing(self._pool) as connection:
+        with writing(self._pool) as connection:
             connection.execute(statements()["index_drop"])
 
     def search(self, query: str, *, session_id: SessionId | None = None, limit: int = 20) -> tuple[Hit, ...]:
         """Give the entries that hold all the words of `query`, best first, in sessions that are not in the trash."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             return tuple(search.search(connection, query, session_id, limit))
 
     # --- health -----------------------------------------------------------------------------------------------------------------
 
     def verify(self, dialog_id: DialogId) -> tuple[int, ...]:
         """Give the numbers of own entries whose body does not give the digest in its header, or that are missing."""
-        with Reading(self._pool) as connection:
+        with reading(self._pool) as connection:
             dialog_no, _length = entries.end(connection, dialog_id)
         return tuple(entries.damaged(self._pool, dialog_no))
 

@@ -12,8 +12,8 @@ from palaver.errors import Ambiguous, UnknownDialog
 from palaver.ids import DialogId, SessionId
 from palaver.log import Node, Span
 from palaver.store.records import SHORT_DIGITS, check_node, frozen_metadata, metadata_text, taken
-from palaver.store.sqlite.sessions import Row, session_no
-from palaver.store.sqlite.statements import statements
+from palaver.store.sqlite.sessions import session_no
+from palaver.store.sqlite.statements import Row, statements
 
 _CANDIDATES_NAMED = 10
 

@@ -1,8 +1,10 @@
 -- The first format.
 --
--- An entry is named by one integer, dialog_no << 32 | seq. It is the rowid of its header and of its body, so that each is found by one
--- descent, neither table needs a second index, and an append touches the last page of each and nothing else.
--- Nothing here is updated by an append: when a session was last active is read from the newest headers of its dialogs.
+-- An entry is named by one integer, dialog_no << 32 | seq: the rowid of its header. So a header is found by one descent, the newest one of a
+-- dialog by the same, and no second index has to be kept.
+-- Bodies are numbered as they come, whichever dialog they belong to, and a header names its body. So a body is always added at the end of
+-- its table, where SQLite only fills the last page: in the middle, it would rewrite the neighbours of every page that overflows.
+-- Nothing is updated by an append: when a session was last active is read from the newest headers of its dialogs.
 
 CREATE TABLE migrations (
   version INTEGER PRIMARY KEY,
@@ -58,11 +60,12 @@ CREATE TABLE headers (
   at REAL NOT NULL,
   size INTEGER NOT NULL,
   total INTEGER NOT NULL,
-  digest BLOB NOT NULL
+  digest BLOB NOT NULL,
+  body_no INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE bodies (
-  id INTEGER PRIMARY KEY,
+  body_no INTEGER PRIMARY KEY,
   body BLOB NOT NULL
 ) STRICT;
 

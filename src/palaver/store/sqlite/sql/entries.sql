@@ -3,11 +3,12 @@ SELECT
   id & 0xffffffff, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, response, at, size, total, digest
 FROM headers WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 1;
 
--- name: header_add
-INSERT INTO headers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
-
 -- name: body_add
-INSERT INTO bodies VALUES (?, ?);
+INSERT INTO bodies (body) VALUES (?);
+
+-- name: header_add
+-- Right after its body was added.
+INSERT INTO headers VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, last_insert_rowid());
 
 -- name: header_get
 SELECT
@@ -29,14 +30,16 @@ FROM headers WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?;
 SELECT dialog_no, coalesce((newest & 0xffffffff) + 1, 0) FROM dialog_ends WHERE dialog_id = ?;
 
 -- name: body_get
-SELECT body FROM bodies WHERE id = ?;
+SELECT b.body FROM headers AS h LEFT JOIN bodies AS b USING (body_no) WHERE h.id = ?;
 
 -- name: bodies_up
-SELECT id & 0xffffffff, body FROM bodies WHERE id >= ? AND id < ? ORDER BY id LIMIT ?;
+SELECT h.id & 0xffffffff, b.body
+FROM headers AS h JOIN bodies AS b USING (body_no)
+WHERE h.id >= ? AND h.id < ? ORDER BY h.id LIMIT ?;
 
 -- name: to_verify
 SELECT h.id & 0xffffffff, b.body, h.digest
-FROM headers AS h LEFT JOIN bodies AS b USING (id)
+FROM headers AS h LEFT JOIN bodies AS b USING (body_no)
 WHERE h.id >= ? AND h.id < ? ORDER BY h.id LIMIT ?;
 
 -- name: blob_add

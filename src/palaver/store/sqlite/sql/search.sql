@@ -17,7 +17,7 @@ INSERT INTO indexed VALUES (?, ?) ON CONFLICT (dialog_no) DO UPDATE SET upto = e
 
 -- name: to_index
 SELECT h.id & 0xffffffff, b.body, h.kind
-FROM headers AS h LEFT JOIN bodies AS b USING (id)
+FROM headers AS h LEFT JOIN bodies AS b USING (body_no)
 WHERE h.id >= ? AND h.id < ? ORDER BY h.id LIMIT ?;
 
 -- name: text_add
