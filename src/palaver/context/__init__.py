@@ -1,0 +1,28 @@
+"""Context: which part of a conversation the model is to see. Policies, the operators they are made of, and composing a view."""
+
+from palaver.context.compose import Composed, compose
+from palaver.context.floor import floor
+from palaver.context.ledger import Ledger
+from palaver.context.manager import ContextManager, Policy, Viewed
+from palaver.context.measure import Meter, Size
+from palaver.context.policies.default import DefaultContextManager
+from palaver.context.policies.full import FullContext
+from palaver.context.policies.offload import OffloadContextManager
+from palaver.context.registry import POLICIES, policy
+
+__all__ = [
+    "POLICIES",
+    "Composed",
+    "ContextManager",
+    "DefaultContextManager",
+    "FullContext",
+    "Ledger",
+    "Meter",
+    "OffloadContextManager",
+    "Policy",
+    "Size",
+    "Viewed",
+    "compose",
+    "floor",
+    "policy",
+]

@@ -1,0 +1,123 @@
+"""Composing: a view, a policy and a budget in; a view that fits out, or the breakdown of why none can.
+
+The policy proposes, and is asked once. What it proposes is taken if it makes the view smaller; if the view is still over budget, a
+deterministic plan that needs no model goes on from there. So every policy ends within its budget, also one that is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Protocol
+
+from palaver.context.fallback import fallback
+from palaver.context.floor import floor
+from palaver.context.ledger import Ledger
+from palaver.context.measure import Meter, Size
+from palaver.errors import InfeasibleBudget
+from palaver.tokens import Budget, Counter, Rates
+from palaver.view import Plan, View, apply
+
+__all__ = ["Composed", "Planner", "compose"]
+
+
+class Planner(Protocol):
+    """What `compose` needs of a policy."""
+
+    name: ClassVar[str]
+    complete: ClassVar[bool]
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None, /) -> Plan:
+        """Say what to change in a view."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composed:
+    """A view that fits, and how it came about.
+
+    Attributes:
+        view: What the model is to see. The very object that went in, when nothing had to change.
+        plan: What the policy wanted. Its notes say what became of it.
+        fallback: What was done besides, because the plan was not enough; an empty plan when it was.
+        before: The size of the view that went in.
+        after: The size of this one.
+        floor: What every view must hold, in tokens by what it is for.
+    """
+
+    view: View
+    plan: Plan
+    fallback: Plan
+    before: Size
+    after: Size
+    floor: Mapping[str, int]
+
+    @property
+    def tokens_before(self) -> int:
+        """The size of the view that went in, in tokens."""
+        return self.before.total
+
+    @property
+    def tokens_after(self) -> int:
+        """The size of this view, in tokens."""
+        return self.after.total
+
+    @property
+    def tokens(self) -> int:
+        """The size of this view, in tokens."""
+        return self.after.total
+
+
+def compose(
+    view: View,
+    policy: Planner,
+    budget: Budget,
+    counter: Counter,
+    *,
+    prices: Rates | None = None,
+    ledger: Ledger | None = None,
+) -> Composed:
+    """Make a view fit a budget the way a policy wants it.
+
+    Pure: neither the view nor the log changes, and the same inputs give the same view.
+
+    Args:
+        view: The view, from the fold.
+        policy: The policy.
+        budget: What one request may occupy.
+        counter: What counts the tokens of the model that will read it.
+        prices: What a token costs, where that is known.
+        ledger: The books, where the caller keeps them from call to call (what was counted is not counted again).
+
+    Raises:
+        InfeasibleBudget: What must be sent is larger than the budget; the error has the breakdown.
+    """
+    books = ledger or Ledger(meter=Meter(counter))
+    before = books.meter.view(view)
+    needed = floor(view, books.meter)
+    budget.require(needed)
+    wanted = policy.plan(view, books, budget, prices)
+    planned, plan, size = _taken(view, wanted, before, books.meter)
+    if size.total > budget.for_input and policy.complete:
+        raise InfeasibleBudget(
+            budget.for_input,
+            size.total,
+            {name: tokens for name, tokens in size.parts().items() if tokens},
+            hint=f"The policy {policy.name!r} leaves nothing out: take another policy, or raise the budget.",
+        )
+    rest = fallback(planned, books.meter, budget)
+    final = apply(planned, rest) if rest else planned
+    after = books.meter.view(final) if rest else size
+    return Composed(view=final, plan=plan, fallback=rest, before=before, after=after, floor=needed)
+
+
+def _taken(view: View, plan: Plan, before: Size, meter: Meter) -> tuple[View, Plan, Size]:
+    """Apply a plan, unless it does not make the view smaller: then nothing of it is taken, and the plan says so."""
+    if not plan:
+        return view, plan, before
+    planned = apply(view, plan)
+    size = meter.view(planned)
+    if size.total < before.total:
+        return planned, plan, size
+    note = f"not taken: the view would have had {size.total:,} tokens instead of {before.total:,}"
+    return view, replace(Plan(policy=plan.policy), notes=(*plan.notes, note)), before

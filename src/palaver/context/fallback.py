@@ -1,0 +1,88 @@
+"""The last resort: a deterministic plan that needs no model, for a view that is over budget when the policy has had its say.
+
+Reversible first: old outputs are set aside; only then the oldest exchanges are dropped, in steps. If what must stay is still too
+large, its texts and results are shortened, and at last the newest exchange goes too, unless every view must hold it. What is left then is
+the floor, which is known to fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+from palaver.context.ground import Form, Ground, Layout
+from palaver.context.measure import Meter
+from palaver.context.operators.drop_oldest import drop_oldest, settled
+from palaver.context.operators.offload import set_aside
+from palaver.context.operators.shorten import shortened
+from palaver.context.steps import laid_out, plan_of
+from palaver.context.texts import kept_ends
+from palaver.tokens import Budget
+from palaver.view import Plan, View
+
+__all__ = ["NAME", "aside_then_drop", "fallback"]
+
+NAME = "palaver"
+"""The name that such omissions carry in the place of a policy's."""
+
+
+def fallback(view: View, meter: Meter, budget: Budget) -> Plan:
+    """Plan what is left to do; an empty plan when the view fits."""
+    if meter.view(view).total <= budget.for_input:
+        return Plan(policy=NAME)
+    ground = Ground(view, meter, budget)
+    layout = laid_out(ground, aside_then_drop)
+    if layout.tokens > ground.high:
+        layout = _to_the_floor(ground, layout)
+    return plan_of(ground, layout, NAME)
+
+
+def aside_then_drop(ground: Ground, upto: int, layout: Layout) -> Layout:
+    """Set outputs aside, and drop the oldest exchanges if that was not enough."""
+    smaller = set_aside(ground, upto, layout)
+    return smaller if smaller.tokens <= ground.enough else drop_oldest(ground, upto, smaller)
+
+
+def _to_the_floor(ground: Ground, layout: Layout) -> Layout:
+    """Keep what every view must hold and the newest exchange; shorten both as far as needed, then give up the newest, then the notice."""
+    last = len(ground.view.exchanges) - 1
+    protected = ground.view.protected()
+    for keep in (protected | {last}, protected):
+        small = _squeezed(ground, last, _only(ground, last, layout, keep))
+        if small.tokens <= ground.high:
+            return small
+    bare = _only(ground, last, layout, protected)
+    return _squeezed(ground, last, replace(bare, inserts=(), tokens=bare.tokens - _inserted(ground, bare)))
+
+
+def _only(ground: Ground, last: int, layout: Layout, keep: frozenset[int]) -> Layout:
+    """Give the layout that shows nothing but some exchanges."""
+    return settled(ground, last, Layout(cut=last + 1, kept=tuple(sorted(keep)), forms=_of(layout, keep)))
+
+
+def _of(layout: Layout, keep: frozenset[int]) -> MappingProxyType[int, Form]:
+    return MappingProxyType({index: form for index, form in layout.forms.items() if index in keep})
+
+
+def _inserted(ground: Ground, layout: Layout) -> int:
+    return sum(ground.inserted(insert.text) for insert in layout.inserts)
+
+
+def _squeezed(ground: Ground, last: int, layout: Layout) -> Layout:
+    """Shorten the exchanges that may be, the oldest first, until all of it fits or nothing more can be shortened.
+
+    The newest user message and what is pinned are never shortened: whoever pinned it, or asked it, wants it read.
+    """
+    whole = {ground.view.newest_user(), *(i for i, exchange in enumerate(ground.view.exchanges) if exchange.pinned)}
+    forms, tokens = dict(layout.forms), layout.tokens
+    for index in layout.shown(last):
+        if tokens <= ground.high:
+            break
+        if index not in whole:
+            before = ground.size(index, replace(layout, forms=forms))
+            room = max(before - (tokens - ground.high), 0)
+            rewrites, after = shortened(ground.view.exchanges[index], room, ground.meter, form=kept_ends)
+            if rewrites and after < before:
+                forms[index] = Form(rewrites=rewrites, tokens=after)
+                tokens -= before - after
+    return replace(layout, forms=MappingProxyType(forms), tokens=tokens)

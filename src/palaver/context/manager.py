@@ -1,0 +1,132 @@
+"""What users subclass: a context manager turns a dialog into one that may be sent; a policy says first what it would change."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, TypeVar
+
+from palaver.context.compose import compose
+from palaver.context.ledger import Ledger
+from palaver.errors import InvalidInput
+from palaver.tokens import Budget, ModelCounter, Rates, counter
+from palaver.view import Plan, View
+
+__all__ = ["ContextManager", "Policy", "Viewed"]
+
+
+class Viewed(Protocol):
+    """What a policy needs of a dialog."""
+
+    def view(self) -> View:
+        """Give the view as it stands."""
+        ...
+
+    def derive(self, view: View, /) -> Any:  # noqa: ANN401 - another of its own kind
+        """Give a dialog, never written back, whose view is this one."""
+        ...
+
+
+_Dialog = TypeVar("_Dialog", bound=Viewed)
+
+
+class ContextManager(ABC):
+    """Turns a dialog into one that is safe to send: the same object when nothing had to change, else another one.
+
+    The dialog itself only grows; what a manager gives is used for one call and never written back. Subclass it, set `name`, and register
+    the class with a runtime to refer to it by name in a configuration.
+
+    Attributes:
+        name: The name in registries and records.
+    """
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - users' managers take and give dialogs of their own kind
+        """Give a dialog that is safe to send to the model."""
+
+
+class Policy(ContextManager):
+    """A context manager that says what it would change before it changes anything. Prefer it to a plain one.
+
+    `plan` is pure: the same view, ledger, budget and prices give the same plan, on any machine. What it may not do (part a call from
+    its result, drop the newest user message) it cannot say.
+
+    Attributes:
+        model_name: The model whose window and tokens count, or empty: then budget and counter come from the caller.
+        max_tokens: The window: what a request and its answer may occupy, in tokens; the model's own unless given.
+        complete: True when the policy shows everything or nothing: a view that is too large for the budget is then infeasible, where
+            otherwise `compose` goes on by dropping the oldest.
+    """
+
+    complete: ClassVar[bool] = False
+
+    def __init__(self, model_name: str = "", max_tokens: int | None = None, **budget: object) -> None:
+        """Make the policy for a model.
+
+        Args:
+            model_name: The model.
+            max_tokens: A smaller window of your own.
+            budget: Further words of a budget, in any vocabulary that `palaver.tokens.Budget.parse` reads.
+
+        Raises:
+            InvalidInput: A word is not known, or its value cannot be used.
+        """
+        self.model_name = model_name
+        self._words: Mapping[str, object] = {**budget, "max_tokens": max_tokens}
+        self.max_tokens = max_tokens if max_tokens is not None or not model_name else self.budget.max_tokens
+
+    @cached_property
+    def budget(self) -> Budget:
+        """What one request may occupy.
+
+        Raises:
+            InvalidInput: The policy was made without a model and without a window.
+        """
+        return Budget.parse(self._words, self.model_name or None)
+
+    @cached_property
+    def counter(self) -> ModelCounter:
+        """What counts the model's tokens.
+
+        Raises:
+            InvalidInput: The policy was made without a model.
+        """
+        if not self.model_name:
+            raise InvalidInput(
+                f"The policy {self.name!r} has no model, so nothing can be counted.",
+                hint="Make it with a model's name, or use compose() with a counter.",
+            )
+        return counter(self.model_name)
+
+    @abstractmethod
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+        """Say what to change in a view.
+
+        Args:
+            view: The view.
+            ledger: What is known besides: how large everything is.
+            budget: What one request may occupy.
+            prices: What a token costs, where that is known.
+
+        Returns:
+            The plan; an empty one when the view is fine as it is.
+        """
+
+    def __call__(self, dialog: _Dialog) -> _Dialog:
+        """Give the dialog as the model is to see it: the very same object when nothing has to change.
+
+        Raises:
+            InfeasibleBudget: What must be sent is larger than the budget.
+        """
+        view = dialog.view()
+        composed = compose(view, self, self.budget, self.counter)
+        if composed.view is view:
+            return dialog
+        derived: _Dialog = dialog.derive(composed.view)
+        return derived
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.model_name!r}, max_tokens={self.max_tokens})"

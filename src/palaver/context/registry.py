@@ -1,0 +1,59 @@
+"""Policies by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
+
+from palaver.context.manager import ContextManager, Policy
+from palaver.context.policies.default import DefaultContextManager
+from palaver.context.policies.full import FullContext
+from palaver.context.policies.offload import OffloadContextManager
+from palaver.errors import InvalidInput, UnknownPolicy
+from palaver.prompts import Runtime
+
+__all__ = ["POLICIES", "policy"]
+
+POLICIES: Mapping[str, type[Policy]] = MappingProxyType(
+    {each.name: each for each in (DefaultContextManager, OffloadContextManager, FullContext)}
+)
+"""The policies that come with palaver, by name."""
+
+
+def policy(
+    config: str | ContextManager | Mapping[str, Any] | None, model: str = "", *, runtime: Runtime | None = None
+) -> ContextManager | None:
+    """Make a context manager.
+
+    Args:
+        config: A name; a configuration with `type` and the words of its constructor; a manager, which is given back; or None (or the
+            type None, or `null`) for none.
+        model: The model, unless the configuration names one.
+        runtime: Where further managers are registered; theirs win over ours of the same name.
+
+    Raises:
+        UnknownPolicy: There is none of that name; the error has close matches.
+        InvalidInput: The configuration is none.
+    """
+    if config is None or isinstance(config, ContextManager):
+        return config
+    words = {"type": config} if isinstance(config, str) else dict(config)
+    name = words.pop("type", None)
+    if name is None or name == "null":
+        return None
+    if not isinstance(name, str):
+        raise InvalidInput(f"{name!r} is no policy.", hint=f"Policies: {', '.join(POLICIES)}.")
+    made: ContextManager = _named(name, runtime)(**({"model_name": model} | words))
+    return made
+
+
+def _named(name: str, runtime: Runtime | None) -> type[Any]:
+    registered = runtime.context_managers() if runtime is not None else ()
+    if runtime is not None and name in registered:
+        return runtime.get_context_manager(name)
+    if name not in POLICIES:
+        known = (*POLICIES, *registered)
+        raise UnknownPolicy(name, close=get_close_matches(name, known), hint=f"Policies: {', '.join(sorted(known))}.")
+    return POLICIES[name]

@@ -1,0 +1,79 @@
+"""The sentences that policies put where something is missing. One place, because a changed word breaks every cached prefix.
+
+Every one of them names the handle of what is missing, and none of them is ever read as a template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from palaver.log import Handle
+from palaver.view import Omission
+
+__all__ = ["TRUNCATED", "kept_end", "kept_ends", "notice", "ranges", "reference"]
+
+TRUNCATED = "[...earlier content truncated...]"
+"""What stands before the end of a text whose beginning was left out."""
+
+_PREVIEW_LINE = 160
+"""Characters of a line that a preview shows."""
+
+
+def kept_end(handle: Handle, text: str, keep: int) -> str:
+    """Give the last `keep` characters of a text, and before them what and how much is missing."""
+    end = text[len(text) - keep :] if keep else ""
+    gone = f"{len(text) - keep:,} of {len(text):,} characters left out; recall {handle}"
+    return f"{TRUNCATED} [{gone}]\n{end}".rstrip("\n") if not end else f"{TRUNCATED} [{gone}]\n{end}"
+
+
+def kept_ends(handle: Handle, text: str, keep: int) -> str:
+    """Give the beginning and the end of a text, `keep` characters in all, and between them what and how much is missing."""
+    head, tail = keep // 3, keep - keep // 3
+    gone = f"[{len(text) - keep:,} of {len(text):,} characters left out; recall {handle}]"
+    return gone if not keep else f"{text[:head]}\n{gone}\n{text[len(text) - tail :]}"
+
+
+def reference(handle: Handle, text: str, *, lines: int) -> str:
+    """Give what stands for a tool's output: how much it is, where it is, and its first and last lines.
+
+    Args:
+        handle: The output.
+        text: Its text.
+        lines: How many of its lines to show at either end.
+    """
+    said = text.splitlines()
+    about = f"[Output set aside: {len(text):,} characters, {len(said):,} lines; recall {handle}]"
+    shown = [line for line in said if line.strip()]
+    first = [_line(line) for line in shown[:lines]]
+    last = [_line(line) for line in shown[max(len(shown) - lines, lines) :]]
+    between = ["[...]"] if len(shown) > len(first) + len(last) else []
+    return "\n".join([about, *first, *between, *last])
+
+
+def _line(line: str) -> str:
+    return line if len(line) <= _PREVIEW_LINE else line[:_PREVIEW_LINE] + "[...]"
+
+
+def notice(gone: Sequence[Omission]) -> str:
+    """Give what stands for exchanges that were left out."""
+    messages = sum(omission.messages for omission in gone)
+    many = f"{messages:,} messages" if messages != 1 else "1 message"
+    return f"[Earlier in this conversation: {many} left out to fit the context; recall {ranges(gone)}]"
+
+
+def ranges(gone: Iterable[Omission]) -> str:
+    """Give the first and last handle of what was left out, for each dialog that holds some of it."""
+    ends: dict[str, list[Handle]] = {}
+    for omission in gone:
+        if omission.span is not None:
+            place = omission.span
+            ends.setdefault(place.dialog, []).extend(
+                (Handle(place.dialog, place.start), Handle(place.dialog, place.stop - 1))
+            )
+        elif omission.handle is not None:
+            ends.setdefault(omission.handle.dialog, []).append(omission.handle._replace(block=None))
+    return ", ".join(_range(min(places), max(places)) for places in ends.values())
+
+
+def _range(first: Handle, last: Handle) -> str:
+    return str(first) if first == last else f"{first} to {last}"
