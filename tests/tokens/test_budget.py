@@ -92,6 +92,15 @@ def test_a_window_of_ones_own_never_exceeds_a_known_model(model: ModelInfo, wind
     assert budget.for_input <= window
 
 
+@given(MODELS, st.floats(0, 1))
+def test_an_estimate_at_its_worst_still_fits(model: ModelInfo, bound: float) -> None:
+    """The largest estimate allowed, wrong by the whole bound, is within what the model reads beside its answer."""
+    budget = Budget.from_window(model)
+    largest = budget.for_estimate(bound)
+    assert 1 <= largest <= budget.for_input
+    assert largest * (1 + bound) <= budget.for_input + budget.buffer + 1
+
+
 def test_the_words_of_lllm() -> None:
     """S000: max_tokens less SAFETY_BUFFER; without max_tokens the model's input window, not its longest answer (R155)."""
     assert Budget.from_window("gpt-4o", max_tokens=32_000).for_input == 27_000

@@ -101,6 +101,19 @@ class Budget:
         """What a request may occupy, in tokens: instructions, tool schemas, messages and media. Always at least 1."""
         return self._readable - self.buffer
 
+    def for_estimate(self, bound: float) -> int:
+        """Tell how large an estimate may be, so that the request fits even if the estimate is as wrong as it can be.
+
+        The buffer covers a part of the error already; the rest is taken from the input.
+
+        Args:
+            bound: The error bound of the counter, ``ModelCounter.bound``: a fraction of the estimate, at least 0.
+
+        Returns:
+            Tokens, at least 1 and at most ``for_input``.
+        """
+        return max(1, min(self.for_input, int(self._readable / (1 + bound))))
+
     @property
     def _readable(self) -> int:
         """What the model can read if it is to answer, in tokens."""
