@@ -238,7 +238,7 @@ def _refusal(head: bytes, early: str, *, found: bool) -> tuple[str, str]:
         why, hint = f"it is text in {utf}", f"Convert it first: iconv -f {utf} -t UTF-8."
     elif not found and (kind := _binary(head)):
         why, hint = f"it is {kind}", "Hand over the transcript itself."
-    elif _looks_latin(head):
+    elif _looks_latin(head, found=found):
         why, hint = "it is not UTF-8 text; perhaps Latin-1", "Convert it first: iconv -f LATIN1 -t UTF-8."
     return why, hint
 
@@ -260,9 +260,12 @@ def _utf(head: bytes) -> str:
     return "UTF-16" if zeros > len(even) // 2 and min(even.count(0), odd.count(0)) < zeros // 8 else ""
 
 
-def _looks_latin(head: bytes) -> bool:
-    """Tell a text in a one-byte encoding from UTF-8 text with a damaged record: the former has no character of several bytes at all."""
-    lines = [line for line in head.split(b"\n") if line.strip()]
+def _looks_latin(head: bytes, *, found: bool) -> bool:
+    """Tell a text in a one-byte encoding from UTF-8 text with a damaged record: the former has no character of several bytes at all.
+
+    Where records were found, only lines that look like records count: noise between them is no encoding.
+    """
+    lines = [line for line in head.split(b"\n") if line.strip() and (not found or line.lstrip()[:1] == b"{")]
     if len(head) >= HEAD:
         lines[-1] = lines[-1][: max(len(lines[-1]) - 4, 0)]
     bad = sum(1 for line in lines if not line.isascii() and "\ufffd" in line.decode(errors="replace"))

@@ -110,7 +110,7 @@ class _Window:
                 raise _End(f"the value at byte {self.offset} is larger than {MAX_ELEMENT} bytes")
             if not self.refill():
                 data, self.at = self.buffer[self.at :], len(self.buffer)
-                return data, scan is _scalar and not self.early
+                return data, False
 
 
 def _scalar(buffer: bytes, at: int, _past: int, _depth: int) -> tuple[int, int, bool]:
