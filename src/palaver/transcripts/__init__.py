@@ -1,6 +1,26 @@
 """Transcripts of other agents: import and growth, export, bundles, doctor."""
 
+from palaver.transcripts.bundle import Taken, export_bundle, import_bundle
+from palaver.transcripts.doctor import Diagnosis, Finding, examine, examine_file, format_of, repair
+from palaver.transcripts.exporting import EXPORTS, Exported, export
 from palaver.transcripts.importing import Imported, Importer, losses_by_code
 from palaver.transcripts.sources import kept
 
-__all__ = ["Imported", "Importer", "kept", "losses_by_code"]
+__all__ = [
+    "EXPORTS",
+    "Diagnosis",
+    "Exported",
+    "Finding",
+    "Imported",
+    "Importer",
+    "Taken",
+    "examine",
+    "examine_file",
+    "export",
+    "export_bundle",
+    "format_of",
+    "import_bundle",
+    "kept",
+    "losses_by_code",
+    "repair",
+]
