@@ -87,7 +87,7 @@ if TYPE_CHECKING:
         get_default_runtime,
         set_default_runtime,
     )
-    from palaver.session import Dialog, DialogTreeNode
+    from palaver.session import Dialog, DialogTreeNode, ReplayLog, ReplayLogWarning, Session, rebuild
     from palaver.store import Durability, MemoryStore, SqliteStore, Store, open_store
     from palaver.view import Plan, View
 
@@ -133,9 +133,12 @@ __all__ = [
     "ParseError",
     "Plan",
     "Prompt",
+    "ReplayLog",
+    "ReplayLogWarning",
     "Role",
     "Roles",
     "Runtime",
+    "Session",
     "Span",
     "Speaker",
     "SqliteStore",
@@ -174,6 +177,7 @@ __all__ = [
     "View",
     "get_default_runtime",
     "open_store",
+    "rebuild",
     "set_default_runtime",
 ]
 
@@ -187,7 +191,7 @@ _ROOMS = {
         "get_default_runtime",
         "set_default_runtime",
     ),
-    "palaver.session": ("Dialog", "DialogTreeNode"),
+    "palaver.session": ("Dialog", "DialogTreeNode", "ReplayLog", "ReplayLogWarning", "Session", "rebuild"),
     "palaver.store": ("Durability", "MemoryStore", "SqliteStore", "Store", "open_store"),
     "palaver.view": ("Plan", "View"),
 }

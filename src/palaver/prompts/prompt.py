@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any, Protocol, runtime_checkable
@@ -49,8 +49,8 @@ class Prompt:
         metadata: Version, provenance, labels: JSON values; a copy of what was given, read-only.
         parser: What reads the answer: a callable, or an object with `parse(content, **runtime_args)`.
         format: What structure the answer is to have: a Pydantic model or a JSON schema, for providers that support it.
-        function_list: The tools: functions, or references to registered ones.
-        mcp_servers_list: The MCP servers whose tools are offered.
+        function_list: The tools: functions, or references to registered ones; kept as a tuple.
+        mcp_servers_list: The MCP servers whose tools are offered; kept as a tuple.
         addon_args: Options of providers, such as web search: JSON values; a copy, read-only.
         handler: What writes prompts for repairs and tool results; None leaves that to the agent's own.
         renderer: What renders the template, and says what a variable is.
@@ -62,8 +62,8 @@ class Prompt:
     metadata: Mapping[str, Any] = EMPTY
     parser: Parser | ParseFunction | None = field(default=None, hash=False)
     format: Any = field(default=None, hash=False)
-    function_list: tuple[Any, ...] = field(default=(), hash=False)
-    mcp_servers_list: tuple[Any, ...] = field(default=(), hash=False)
+    function_list: Sequence[Any] = field(default=(), hash=False)
+    mcp_servers_list: Sequence[Any] = field(default=(), hash=False)
     addon_args: Mapping[str, Any] = EMPTY
     handler: Handler | None = field(default=None, hash=False)
     renderer: Renderer = field(default=_FORMATTER, hash=False)

@@ -47,6 +47,10 @@ class Runtime:
                 return self._prompts[key]
         raise UnknownPrompt(path, close=_close(path, self._prompts))
 
+    def key_of(self, prompt: Prompt) -> str:
+        """Give the key under which this very prompt is registered; its own path when it is not."""
+        return next((key for key, known in self._prompts.items() if known is prompt), prompt.path)
+
     def prompts(self) -> tuple[str, ...]:
         """Give the keys of all registered prompts, sorted."""
         return tuple(sorted(self._prompts))

@@ -1,7 +1,28 @@
-"""Sessions and dialogs: append durably, fork, resume, recall."""
+"""Sessions and dialogs: append durably, fork, resume, recall, follow, rebuild."""
 
 from palaver.session.dialog import Dialog
+from palaver.session.extent import Extent
+from palaver.session.follower import Follower
+from palaver.session.replay import LogBase, ReplayLog
+from palaver.session.searching import searchable
+from palaver.session.session import Opened, Session, rebuild
 from palaver.session.transcript import Messages
 from palaver.session.tree import DialogTreeNode, tree_from_dicts
+from palaver.session.warn import ReplayLogWarning, UnknownPromptWarning
 
-__all__ = ["Dialog", "DialogTreeNode", "Messages", "tree_from_dicts"]
+__all__ = [
+    "Dialog",
+    "DialogTreeNode",
+    "Extent",
+    "Follower",
+    "LogBase",
+    "Messages",
+    "Opened",
+    "ReplayLog",
+    "ReplayLogWarning",
+    "Session",
+    "UnknownPromptWarning",
+    "rebuild",
+    "searchable",
+    "tree_from_dicts",
+]

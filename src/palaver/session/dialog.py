@@ -2,88 +2,32 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import Any, TextIO, overload
 
-from pydantic import BaseModel
-
-from palaver.errors import MediaUnavailable
-from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, new_session_id, now
-from palaver.log import Entry, Handle, Header, Label, MessageEntry, Node, Pin, Place, Span, draft
-from palaver.messages import (
-    Content,
-    FrozenDict,
-    ImageContent,
-    InvokeCost,
-    Message,
-    Role,
-    TextContent,
-    ToolMessage,
-    media_of,
-)
+from palaver.errors import UnknownPrompt
+from palaver.ids import DialogId, SessionId, new_session_id, now
+from palaver.log import Entry, Handle, Label, MessageEntry, Node, Pin, Place
+from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
 from palaver.prompts import Prompt, Runtime, get_default_runtime, temporary_prompt
-from palaver.session.follower import Follower
+from palaver.session.branch import Branch
+from palaver.session.carrying import carry, unpack
+from palaver.session.family import Family, made_up_name
 from palaver.session.marks import labels_in, pins_in
 from palaver.session.overview import message_line, tree_lines
 from palaver.session.pictures import media_from
 from palaver.session.recalling import recall
-from palaver.session.transcript import Messages, Stretch, stretches
-from palaver.session.tree import DialogTreeNode, Tree, tree_of
-from palaver.session.window import check_window, window
+from palaver.session.replay import LogBase, follower_of
+from palaver.session.restore import restore
+from palaver.session.transcript import Messages
+from palaver.session.tree import DialogTreeNode
+from palaver.session.warn import UnknownPromptWarning
+from palaver.session.words import as_mapping, said, stamped
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["Dialog", "Family"]
-
-
-@dataclass(slots=True)
-class Family:
-    """What the dialogs of one session share while they are in use.
-
-    Attributes:
-        store: Where the session lies.
-        session_id: The session.
-        runtime: What the paths of prompts are resolved with.
-        follower: What is told of everything that was written, or None.
-        live: The dialogs in use: each has one object.
-    """
-
-    store: Store
-    session_id: SessionId
-    runtime: Runtime
-    follower: Follower | None = None
-    live: dict[DialogId, Dialog] = field(default_factory=dict)
-
-    def tree(self) -> Tree:
-        """Give the session's tree as it stands now."""
-        return tree_of(self.store.nodes(self.session_id))
-
-    def dialog(self, dialog_id: DialogId) -> Dialog:
-        """Give the object that stands for a dialog of the session."""
-        found = self.live.get(dialog_id)
-        return Dialog.of(self, self.store.node(dialog_id)) if found is None else found
-
-    def new_root(self, owner: str, metadata: Mapping[str, object] | None = None) -> Node:
-        """Make a dialog without a parent; the first one is the session's root."""
-        node = Node(
-            dialog_id=new_dialog_id(),
-            session_id=self.session_id,
-            owner=owner,
-            created_at=now(),
-            metadata=metadata or {},
-        )
-        made = self.store.create_dialog(node)
-        if self.store.session(self.session_id).root is None:
-            self.store.update_session(self.session_id, root=made.dialog_id)
-        return made
-
-
-def made_up_name(session_id: SessionId, at: float) -> str:
-    """Name a session after its time and id."""
-    return f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime(at))}_{session_id[:6]}"
+__all__ = ["Dialog"]
 
 
 class Dialog:
@@ -104,7 +48,7 @@ class Dialog:
         top_prompt: Prompt | None = None,
         runtime: Runtime | None = None,
         store: Store | None = None,
-        log_base: Follower | None = None,
+        log_base: LogBase | None = None,
     ) -> None:
         """Begin a session of its own, with this one dialog in it.
 
@@ -114,31 +58,37 @@ class Dialog:
             top_prompt: The prompt that governs the model's next turn.
             runtime: What paths of prompts are resolved with; the default one when not given.
             store: Where the session lies; in memory when not given.
-            log_base: A replay log that follows.
+            log_base: A replay log that follows, or the folder for one.
         """
         session_id, at = new_session_id(), now()
-        family = Family(store or MemoryStore(), session_id, runtime or get_default_runtime(), log_base)
+        family: Family[Dialog] = Family(
+            store or MemoryStore(), session_id, runtime or get_default_runtime(), follower_of(log_base)
+        )
         name = session_name or made_up_name(session_id, at)
         family.store.create_session(SessionRecord(session_id=session_id, name=name, created_at=at))
         self._attach(family, family.new_root(owner), top_prompt)
 
     @classmethod
-    def of(cls, family: Family, node: Node, top: Prompt | str | None = None) -> Dialog:
+    def of(cls, family: Family[Dialog], node: Node, top: Prompt | None = None) -> Dialog:
         """Make the object for a dialog that the store has."""
         dialog = cls.__new__(cls)
         dialog._attach(family, node, top)  # noqa: SLF001 - of this very class
         return dialog
 
-    def _attach(self, family: Family, node: Node, top: Prompt | str | None) -> None:
+    @classmethod
+    def at(cls, family: Family[Dialog], dialog_id: DialogId) -> Dialog:
+        """Give the object that stands for a dialog of the session: there is one for each."""
+        found = family.live.get(dialog_id)
+        return cls.of(family, family.store.node(dialog_id)) if found is None else found
+
+    def _attach(self, family: Family[Dialog], node: Node, top: Prompt | None) -> None:
         self._family = family
-        self._store = family.store
-        self._node = node
-        self._last: Header = family.store.last(node.dialog_id)
-        self._top = top
+        self._branch = Branch(family.store, node, family.follower)
+        self._top: Prompt | str | None = top
+        self.store = family.store
         self.dialog_id = node.dialog_id
         self.owner = node.owner
         family.live[node.dialog_id] = self
-        self._tell()
 
     # --- what it is ---------------------------------------------------------------------------------------------------------
 
@@ -150,17 +100,12 @@ class Dialog:
     @property
     def session_name(self) -> str:
         """The session's name."""
-        return self._store.session(self._family.session_id).name
+        return self._family.record.name
 
     @property
     def runtime(self) -> Runtime:
         """What paths of prompts are resolved with."""
         return self._family.runtime
-
-    @property
-    def store(self) -> Store:
-        """Where the session lies."""
-        return self._store
 
     @property
     def top_prompt(self) -> Prompt | None:
@@ -173,38 +118,30 @@ class Dialog:
     def top_prompt(self, prompt: Prompt | None) -> None:
         self._top = prompt
 
+    @property
+    def in_turn(self) -> bool:
+        """Whether an agent began a turn here and has not ended it."""
+        return self._branch.last.open_turn >= 0
+
     def __repr__(self) -> str:
-        return f"<Dialog {self.dialog_id[:12]} owner={self.owner!r} messages={self._count}>"
+        return f"<Dialog {self.dialog_id[:12]} owner={self.owner!r} messages={self._branch.count}>"
 
     # --- what was said --------------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _inherited(self) -> tuple[Stretch, ...]:
-        return stretches(self._store, self._node.ranges)[0]
-
-    def _held(self) -> tuple[Stretch, ...]:
-        """Give all that it holds, its own entries last."""
-        own = Span(self.dialog_id, 0, self._last.seq + 1)
-        return (*self._inherited, Stretch(own, 0, self._node.inherited)) if len(own) else self._inherited
-
-    @property
-    def _count(self) -> int:
-        return self._node.inherited + self._last.number
 
     @property
     def messages(self) -> Messages:
         """All messages, oldest first: a read-only snapshot."""
-        return Messages(self._store, self._held(), self._count)
+        return self._branch.messages()
 
     @property
     def head(self) -> Message | None:
         """The first message, or None."""
-        return self.messages[0] if self._count else None
+        return self.messages[0] if self._branch.count else None
 
     @property
     def tail(self) -> Message | None:
         """The last message, or None."""
-        return self.messages[-1] if self._count else None
+        return self.messages[-1] if self._branch.count else None
 
     @property
     def cost(self) -> InvokeCost:
@@ -226,7 +163,7 @@ class Dialog:
             stream: Where the text is written to as well.
             divider: Whether to put a ruler between the lines.
         """
-        count = self._count - 1 if remove_tail else self._count
+        count = self._branch.count - 1 if remove_tail else self._branch.count
         lines = (
             message_line(i, message, max_length) for i, message in zip(range(count), self.messages.bare(), strict=False)
         )
@@ -261,8 +198,8 @@ class Dialog:
         found = self.runtime.get_prompt(prompt) if isinstance(prompt, str) else prompt
         if not isinstance(found, Prompt):
             raise TypeError(f"prompt is a Prompt or a path, not a {type(prompt).__name__}.")
-        text = found.render(_mapping(prompt_args, "prompt_args"))
-        message = self.append(self._said(text, name, metadata, role))
+        text = found.render(as_mapping(prompt_args, "prompt_args"))
+        message = self.append(said(self.dialog_id, text, name, metadata, role))
         self._top = found
         return message
 
@@ -283,7 +220,7 @@ class Dialog:
         """
         if not isinstance(text, str):
             raise TypeError(f"text is a str, not a {type(text).__name__}.")
-        message = self.append(self._said(text, name, metadata, role))
+        message = self.append(said(self.dialog_id, text, name, metadata, role))
         self._top = text
         return message
 
@@ -309,16 +246,11 @@ class Dialog:
             InvalidMedia: It is no image that is known.
         """
         shown = ImageContent(images=(media_from(image),))
-        kept = _mapping(metadata, "metadata")
+        kept = as_mapping(metadata, "metadata")
         if caption is None:
-            return self.append(self._said((shown,), name, kept, role))
-        return self.append(self._said((TextContent(content=caption), shown), name, {**kept, "caption": caption}, role))
-
-    def _said(
-        self, content: str | tuple[Content, ...], name: str | None, metadata: Mapping[str, Any] | None, role: Role | str
-    ) -> Message:
-        kept = {**_mapping(metadata, "metadata"), "dialog_id": self.dialog_id}
-        return Message.from_dict({"role": role, "content": content, "name": name or "", "metadata": kept})
+            return self.append(said(self.dialog_id, (shown,), name, kept, role))
+        both = (TextContent(content=caption), shown)
+        return self.append(said(self.dialog_id, both, name, {**kept, "caption": caption}, role))
 
     @overload
     def append(self, message: Message) -> Message: ...
@@ -338,20 +270,9 @@ class Dialog:
             MediaUnavailable: It refers to media whose bytes neither it nor the store has.
         """
         given = (message,) if isinstance(message, Message) else tuple(message)
-        stored = tuple(self._stamped(part) for one in given for part in _parts(one))
-        self.record(*(MessageEntry(message=one) for one in stored))
+        stored = tuple(part for one in given for part in stamped(one, self.dialog_id, self.store))
+        self._branch.append(MessageEntry(message=one) for one in stored)
         return stored[-1] if isinstance(message, Message) else stored
-
-    def _stamped(self, message: Message) -> Message:
-        for media in media_of(message):
-            if media.data is None and not media.url and not self._store.has_blob(BlobId(media.digest)):
-                raise MediaUnavailable(f"Neither the message nor the store has the bytes of {media.digest}.")
-        if message.metadata.get("dialog_id") == self.dialog_id:
-            return message
-        stamped = FrozenDict({**message.metadata, "dialog_id": self.dialog_id})
-        return BaseModel.model_copy(
-            message, update={"metadata": stamped}
-        )  # past validation: all of it was validated once
 
     def record(self, *entries: Entry) -> tuple[Handle, ...]:
         """Append entries that belong to the turn, all or none, and give their handles.
@@ -360,18 +281,7 @@ class Dialog:
             Conflict: Another writer was first; nothing was written.
             IllegalEntry: One of them may not stand there.
         """
-        drafts, continues = [], self._last.response
-        for entry in entries:
-            ready, payloads = draft(entry, continues=continues)
-            for payload in payloads.values():
-                self._store.put_blob(payload)
-            continues = ready.response or continues
-            drafts.append(ready)
-        headers = self._store.append(self.dialog_id, drafts, self._last.turn_head)
-        if headers:
-            self._last = headers[-1]
-            self._tell()
-        return tuple(Handle(self.dialog_id, header.seq) for header in headers)
+        return tuple(Handle(self.dialog_id, header.seq) for header in self._branch.append(entries))
 
     def annotate(self, entry: Entry) -> Handle:
         """Add an entry that may stand beside a turn (a label, a decision, a late result), and give its handle.
@@ -381,24 +291,12 @@ class Dialog:
         Raises:
             IllegalEntry: It may not stand there.
         """
-        ready, payloads = draft(entry)
-        for payload in payloads.values():
-            self._store.put_blob(payload)
-        header = self._store.annotate(self.dialog_id, ready)
-        if header.turn_head == self._last.turn_head:
-            self._last = header
-            self._tell()
-        return Handle(self.dialog_id, header.seq)
+        return Handle(self.dialog_id, self._branch.annotate(entry).seq)
 
     def reload(self) -> Dialog:
         """Take note of what other writers have appended, and give the dialog itself."""
-        self._last = self._store.last(self.dialog_id)
-        self._tell()
+        self._branch.reload()
         return self
-
-    def _tell(self) -> None:
-        if self._family.follower is not None:
-            self._family.follower.follow(self._store, self._node, self._last.seq)
 
     # --- branches -------------------------------------------------------------------------------------------------------------
 
@@ -416,34 +314,18 @@ class Dialog:
             TypeError: One of the numbers is no whole number.
             InvalidInput: One of them is negative.
         """
-        check_window(last_n, first_k)
-        count = self._count
-        ranges = window(self._store, self._held(), count, last_n, first_k)
-        kept = min(count, last_n + first_k) if last_n else count
-        node = Node(
-            dialog_id=new_dialog_id(),
-            session_id=self.session_id,
-            owner=self.owner,
-            parent_id=self.dialog_id,
-            ranges=ranges,
-            split_point=kept,
-            last_n=last_n,
-            first_k=first_k,
-            inherited=kept,
-            created_at=now(),
-            relation="fork",
-        )
-        return Dialog.of(self._family, self._store.create_dialog(node), self._top)
+        return Dialog.of(self._family, self._branch.fork(last_n, first_k), self.top_prompt)
 
     @property
     def parent(self) -> Dialog | None:
         """The dialog it was forked from, or None."""
-        return None if self._node.parent_id is None else self._family.dialog(self._node.parent_id)
+        above = self._branch.node.parent_id
+        return None if above is None else Dialog.at(self._family, above)
 
     @property
     def children(self) -> tuple[Dialog, ...]:
         """The dialogs forked from it, in the order of the forks."""
-        return tuple(self._family.dialog(DialogId(child)) for child in self.tree_node.children_ids)
+        return tuple(Dialog.at(self._family, DialogId(child)) for child in self.tree_node.children_ids)
 
     @property
     def tree_node(self) -> DialogTreeNode:
@@ -457,11 +339,49 @@ class Dialog:
 
     def tree_overview(self) -> str:
         """Give the tree from this dialog down for people, a line a dialog."""
-        return "\n".join(tree_lines(self.tree_node, self._count_of))
+        return "\n".join(tree_lines(self.tree_node, self._family.count))
 
-    def _count_of(self, dialog_id: str) -> int:
-        known = DialogId(dialog_id)
-        return self._store.node(known).inherited + self._store.last(known).number
+    def to_dict(self) -> dict[str, Any]:
+        """Give the dialog as JSON values: its ancestors, itself and all below it, media included.
+
+        `messages` is for readers; `log` is what `from_dict` restores.
+        """
+        prompt = self.top_prompt
+        return {
+            "session_name": self.session_name,
+            "owner": self.owner,
+            "tree_node": self.tree_node.to_dict(),
+            "top_prompt_path": None if prompt is None or prompt.is_temporary else self.runtime.key_of(prompt),
+            "messages": [message.to_dict() for message in self.messages.bare()],
+            "log": carry(self.store, self.dialog_id),
+        }
+
+    @classmethod
+    def from_dict(
+        cls,
+        fields: Mapping[str, Any],
+        log_base: LogBase | None = None,
+        runtime: Runtime | None = None,
+        store: Store | None = None,
+    ) -> Dialog:
+        """Read what `to_dict` gave: the same ids, entries and tree; or the dictionary of another program that has `messages`.
+
+        Args:
+            fields: The dictionary.
+            log_base: A replay log that follows from here on, beginning with what was read.
+            runtime: What the path of the prompt is resolved with; the default one when not given. An unknown path is a warning.
+            store: Where the session is to lie; in memory when not given.
+
+        Raises:
+            InvalidInput: It is no dialog's dictionary, or the store has the session already.
+        """
+        record, dialogs, dialog_id = unpack(fields)
+        family: Family[Dialog] = Family(
+            store or MemoryStore(), record.session_id, runtime or get_default_runtime(), follower_of(log_base)
+        )
+        restore(family.store, record, dialogs)
+        family.tell_all()
+        return cls.of(family, family.store.node(dialog_id), _prompt(family.runtime, fields.get("top_prompt_path")))
 
     # --- marks and what was left out --------------------------------------------------------------------------------------------
 
@@ -476,12 +396,12 @@ class Dialog:
     @property
     def labels(self) -> Mapping[Handle, str]:
         """The labels in force; reads the headers of the whole dialog."""
-        return labels_in(self._store, [stretch.span for stretch in self._held()])
+        return labels_in(self.store, self._branch.spans())
 
     @property
     def pins(self) -> tuple[Handle, ...]:
         """The pinned entries, in the order of pinning; reads the headers of the whole dialog."""
-        return pins_in(self._store, [stretch.span for stretch in self._held()])
+        return pins_in(self.store, self._branch.spans())
 
     def recall(self, handle: Handle | str) -> Entry | Content:
         """Give back what a handle stands for: an entry, or one block; from any branch of the session.
@@ -493,19 +413,16 @@ class Dialog:
             InvalidHandle: It is not spelt like one.
             UnknownHandle: The session has no such entry or block.
         """
-        return recall(self._store, self.session_id, handle)
+        return recall(self.store, self.session_id, handle)
 
 
-def _mapping(value: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise TypeError(f"{name} is a mapping, not a {type(value).__name__}.")
-    return value
-
-
-def _parts(message: Message) -> Sequence[Message]:
-    return message.split() if isinstance(message, ToolMessage) else (message,)
+def _prompt(runtime: Runtime, path: str | None) -> Prompt | None:
+    """Resolve the path that a dialog was saved with; an unknown one is a warning."""
+    try:
+        return None if path is None else runtime.get_prompt(path)
+    except UnknownPrompt as error:
+        warnings.warn(f"The dialog was loaded without its prompt: {error}", UnknownPromptWarning, stacklevel=3)
+        return None
 
 
 def _place(handle: Handle) -> Place:

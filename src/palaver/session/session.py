@@ -1,0 +1,371 @@
+"""The session: one conversation with all its branches, as a store keeps it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from types import TracebackType
+from typing import Self, TypeAlias
+
+from palaver.errors import Ambiguous, UnknownDialog, UnknownSession
+from palaver.ids import SessionId, new_session_id, now
+from palaver.log import Entry, Handle, Span, TurnEnded
+from palaver.messages import Content, InvokeCost
+from palaver.prompts import Runtime, get_default_runtime
+from palaver.session.dialog import Dialog
+from palaver.session.extent import Extent, extent_of
+from palaver.session.family import Family, made_up_name
+from palaver.session.overview import tree_lines
+from palaver.session.recalling import recall
+from palaver.session.replay import LogBase, follower_of, read_log
+from palaver.session.restore import restore
+from palaver.session.searching import searchable
+from palaver.session.transcript import Messages, Stretch
+from palaver.session.tree import Tree
+from palaver.store import Hit, SessionRecord, Store, open_store
+
+__all__ = ["Opened", "Session", "rebuild"]
+
+StoreLike: TypeAlias = Store | str | os.PathLike[str]
+"""A store, or the address of one."""
+
+_ID = re.compile(r"[0-9a-f]{32}")
+_PREFIX = re.compile(r"[0-9a-f]{6,31}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened:
+    """How a session was found, and how much of it is there.
+
+    Attributes:
+        by: `id`, `name` or `prefix`.
+        others: How many other sessions have the same name; the one opened is the latest.
+        extent: How many entries it has, and how many can be reached.
+    """
+
+    by: str
+    others: int = 0
+    extent: Extent
+
+    def __str__(self) -> str:
+        """Say it in a sentence."""
+        which = f", the latest of {self.others + 1}" if self.others else ""
+        lost = f", {self.extent.unreachable} of them unreachable" if self.extent.unreachable else ""
+        return f"Opened by {self.by}{which}: {self.extent.total} entries in {self.extent.dialogs} dialogs{lost}."
+
+
+class Session:
+    """One conversation and all its branches.
+
+    A session that was given an address opened the store itself, and closes it with `close` or at the end of a `with` block; one that
+    was given a store leaves it open.
+
+    Attributes:
+        store: Where it lies.
+        session_id: The opaque id.
+        opened: How it was found, and how much of it is there; None for one that was just made.
+    """
+
+    def __init__(self, family: Family[Dialog], *, opened: Opened | None = None, owned: bool = False) -> None:
+        self._family = family
+        self._owned = owned
+        self.store = family.store
+        self.session_id = family.session_id
+        self.opened = opened
+
+    # --- making, finding, listing ---------------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(  # noqa: PLR0913 - all but the first two by keyword
+        cls,
+        store: StoreLike | None = None,
+        name: str = "",
+        *,
+        owner: str = "assistant",
+        subject: str = "",
+        workdir: str = "",
+        metadata: Mapping[str, object] | None = None,
+        runtime: Runtime | None = None,
+        log_base: LogBase | None = None,
+    ) -> Session:
+        """Make a session with its first dialog.
+
+        Args:
+            store: A store, or the address of one; in memory when not given.
+            name: A name for people, which need not be unique; made from the time when not given.
+            owner: The agent that owns the first dialog.
+            subject: Whose data it is.
+            workdir: The working folder it is about.
+            metadata: What is to be kept with it; JSON values.
+            runtime: What paths of prompts are resolved with; the default one when not given.
+            log_base: A replay log that follows, or the folder for one.
+
+        Raises:
+            InvalidInput: The metadata is no JSON.
+            StoreError: The store cannot be opened or written.
+        """
+        opened, owned = _store(store, create=True)
+        session_id, at = new_session_id(), now()
+        record = SessionRecord(
+            session_id=session_id,
+            name=name or made_up_name(session_id, at),
+            subject=subject,
+            workdir=workdir,
+            created_at=at,
+            metadata=metadata or {},
+        )
+        opened.create_session(record)
+        family: Family[Dialog] = Family(opened, session_id, runtime or get_default_runtime(), follower_of(log_base))
+        Dialog.of(family, family.new_root(owner))
+        return cls(family, owned=owned)
+
+    @classmethod
+    def open(
+        cls,
+        reference: str,
+        store: StoreLike,
+        *,
+        runtime: Runtime | None = None,
+        log_base: LogBase | None = None,
+        verify: bool = False,
+    ) -> Session:
+        """Open a session; `opened` says how it was found and how much of it is there.
+
+        Args:
+            reference: Its id; or its name, of which the latest is taken; or the first digits of its id, at least 6.
+            store: A store, or the address of one.
+            runtime: What paths of prompts are resolved with; the default one when not given.
+            log_base: A replay log that follows, or the folder for one; it begins with what is there.
+            verify: Whether to read every entry and compare it with its digest.
+
+        Raises:
+            UnknownSession: There is none; `close` has the names that look like it.
+            Ambiguous: Several ids begin with these digits.
+            StoreError: The store cannot be opened or read.
+        """
+        opened, owned = _store(store, create=False)
+        record, by, others = _find(opened, reference)
+        family: Family[Dialog] = Family(
+            opened, record.session_id, runtime or get_default_runtime(), follower_of(log_base)
+        )
+        family.tell_all()
+        extent = extent_of(opened, record.session_id, verify=verify)
+        return cls(family, opened=Opened(by=by, others=others, extent=extent), owned=owned)
+
+    @classmethod
+    def list(
+        cls,
+        store: Store,
+        *,
+        name: str | None = None,
+        subject: str | None = None,
+        trashed: bool = False,
+        limit: int | None = None,
+    ) -> tuple[SessionRecord, ...]:
+        """Give the records of sessions, newest activity first: those not in the trash, or only those in it.
+
+        Args:
+            store: The store.
+            name: Only sessions of exactly this name.
+            subject: Only sessions about exactly this subject.
+            trashed: Whether to give those in the trash instead.
+            limit: At most so many.
+        """
+        return tuple(store.sessions(name=name, subject=subject, trashed=trashed, limit=limit))
+
+    # --- what it is -----------------------------------------------------------------------------------------------------------
+
+    @property
+    def record(self) -> SessionRecord:
+        """What the store keeps of it: name, subject, working folder, times."""
+        return self._family.record
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.record.name
+
+    @property
+    def dialogs(self) -> tuple[Dialog, ...]:
+        """All its dialogs, in the order in which they were made."""
+        return tuple(Dialog.at(self._family, node.dialog_id) for node in self.store.nodes(self.session_id))
+
+    @property
+    def root(self) -> Dialog:
+        """Its first dialog.
+
+        Raises:
+            UnknownDialog: It has none yet.
+        """
+        root = self.record.root
+        if root is None:
+            raise UnknownDialog(self.session_id, what="dialog of session", hint="Make one with new_dialog().")
+        return Dialog.at(self._family, root)
+
+    def dialog(self, reference: str) -> Dialog:
+        """Give a dialog by its id, or by the first digits of it, at least 6.
+
+        Raises:
+            UnknownDialog: The session has none.
+            Ambiguous: Several ids begin with these digits.
+        """
+        return Dialog.at(self._family, self.store.resolve(reference, self.session_id))
+
+    @property
+    def newest(self) -> Dialog:
+        """The dialog with the newest entry; a sub-agent's does not count.
+
+        Raises:
+            UnknownDialog: There is no dialog yet.
+        """
+        nodes = [node for node in self.store.nodes(self.session_id) if node.relation != "subagent"]
+        if not nodes:
+            return self.root
+        last = max(nodes, key=lambda node: (max(self.store.last(node.dialog_id).at, node.created_at), node.order))
+        return Dialog.at(self._family, last.dialog_id)
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of its dialogs, by dialog id, as it stands now."""
+        return self._family.tree()
+
+    def tree_overview(self) -> str:
+        """Give the whole tree for people, a line a dialog."""
+        roots = [node for node in self.tree.values() if node.is_root]
+        return "\n".join(line for root in roots for line in tree_lines(root, self._family.count))
+
+    @property
+    def cost(self) -> InvokeCost:
+        """Tokens and dollars of all its dialogs together: a message that branches share counts once. Reads all messages."""
+        total = InvokeCost()
+        for node in self.store.nodes(self.session_id):
+            last = self.store.last(node.dialog_id)
+            own = Stretch(Span(node.dialog_id, 0, last.seq + 1), 0, 0)
+            total = sum((message.cost for message in Messages(self.store, (own,), last.number).bare()), total)
+        return total
+
+    def __repr__(self) -> str:
+        return f"<Session {self.session_id[:12]} name={self.name!r}>"
+
+    # --- going on -------------------------------------------------------------------------------------------------------------
+
+    def resume(self, dialog: str | None = None) -> Dialog:
+        """Give the dialog to go on with: the one named, or the newest.
+
+        A turn that was left open, because its process died, is ended as `interrupted`, so that the next one can start.
+
+        Raises:
+            UnknownDialog: There is none.
+            Conflict: Its turn is going on in another process.
+        """
+        found = (self.newest if dialog is None else self.dialog(dialog)).reload()
+        if found.in_turn:
+            found.record(TurnEnded(outcome="interrupted"))
+        return found
+
+    def fork(self, dialog: str | None = None, last_n: int = 0, first_k: int = 1) -> Dialog:
+        """Branch off from the dialog named, or the newest; as `Dialog.fork`."""
+        return (self.newest if dialog is None else self.dialog(dialog)).fork(last_n, first_k)
+
+    def new_dialog(self, owner: str, metadata: Mapping[str, object] | None = None) -> Dialog:
+        """Make a dialog that shares nothing with the others, for another agent."""
+        return Dialog.of(self._family, self._family.new_root(owner, metadata))
+
+    def recall(self, handle: Handle | str) -> Entry | Content:
+        """Give back what a handle stands for; as `Dialog.recall`."""
+        return recall(self.store, self.session_id, handle)
+
+    def search(self, query: str, limit: int = 20) -> tuple[Hit, ...]:
+        """Give the entries that hold all the words of `query`, best first; the store's index is brought up to date before.
+
+        Raises:
+            UnsupportedCapability: The store has no full text.
+        """
+        self.store.index(searchable)
+        return self.store.search(query, session_id=self.session_id, limit=limit)
+
+    # --- changing what people call it, and the trash ------------------------------------------------------------------------------
+
+    def rename(self, name: str) -> None:
+        """Give it another name."""
+        self.store.update_session(self.session_id, name=name)
+
+    def move(self, workdir: str) -> None:
+        """Say that its working folder is another one now."""
+        self.store.update_session(self.session_id, workdir=workdir)
+
+    def delete(self) -> None:
+        """Put it into the trash: no list and no search shows it; nothing is lost, and `restore` takes it out again."""
+        self.store.update_session(self.session_id, trashed_at=now())
+
+    def restore(self) -> None:
+        """Take it out of the trash."""
+        self.store.update_session(self.session_id, trashed_at=None)
+
+    def close(self) -> None:
+        """Close the store, if this session opened it."""
+        if self._owned:
+            self.store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def rebuild(
+    log_base: str | os.PathLike[str],
+    store: StoreLike | None = None,
+    *,
+    session_id: str | None = None,
+    runtime: Runtime | None = None,
+) -> Session:
+    """Rebuild a session from its replay log alone: the same ids, the same entries, the same tree.
+
+    Args:
+        log_base: The log's folder.
+        store: Where the session is to lie, a store or the address of one; in memory when not given.
+        session_id: Which session, where the folder holds several.
+        runtime: What paths of prompts are resolved with; the default one when not given.
+
+    Raises:
+        MissingStore: There is no log.
+        Ambiguous: The log holds several sessions, and none was named.
+        InvalidInput: The store has the session already.
+    """
+    record, dialogs = read_log(log_base, session_id)
+    opened, owned = _store(store, create=True)
+    restore(opened, record, dialogs)
+    return Session(Family(opened, record.session_id, runtime or get_default_runtime()), owned=owned)
+
+
+def _store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]:
+    """Give a store, and whether it was opened here."""
+    if store is None or isinstance(store, str | os.PathLike):
+        return open_store("memory:" if store is None else os.fspath(store), create=create), True
+    return store, False
+
+
+def _find(store: Store, reference: str) -> tuple[SessionRecord, str, int]:
+    """Find a session: by id, by name, by the first digits of its id. The last number is that of the others with its name."""
+    if _ID.fullmatch(reference):
+        try:
+            return store.session(SessionId(reference)), "id", 0
+        except UnknownSession:
+            pass  # a name may look like an id
+    named = list(store.sessions(name=reference))
+    if named:
+        return named[0], "name", len(named) - 1
+    records = list(store.sessions())
+    begun = [record for record in records if _PREFIX.fullmatch(reference) and record.session_id.startswith(reference)]
+    if len(begun) > 1:
+        raise Ambiguous(reference, [record.session_id for record in begun])
+    if begun:
+        return begun[0], "prefix", 0
+    raise UnknownSession(reference, close=get_close_matches(reference, sorted({record.name for record in records})))

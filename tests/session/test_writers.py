@@ -1,0 +1,106 @@
+"""Two writers on one dialog: every entry of both is there, or the loser was told (law 5)."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver import Conflict, Dialog, Session, Store
+from palaver.errors import IllegalEntry
+from palaver.log import CallStarted, Inbox, Instructions, Label, MessageEntry, Place, Section, TurnStarted
+from palaver.messages import UserMessage
+from palaver.store import MemoryStore
+
+
+def _twice(store: Store) -> tuple[Dialog, Dialog]:
+    """Open one dialog as two processes would."""
+    session = Session.create(store, "shared")
+    return session.root, Session.open("shared", store).root
+
+
+def _texts(dialog: Dialog) -> list[str]:
+    return [message.text_content() for message in dialog.messages]
+
+
+def test_the_loser_is_told_and_may_reload(store: Store) -> None:
+    """The second append against the same head is a Conflict with both numbers; nothing was written; after reload it works."""
+    one, two = _twice(store)
+    one.put_text("first")
+    top = two.top_prompt
+    with pytest.raises(Conflict) as caught:
+        two.put_text("second")
+    assert (caught.value.expected, caught.value.actual) == (-1, 0)
+    assert two.top_prompt is top
+    assert _texts(two) == []
+    two.reload().put_text("second")
+    assert _texts(two) == _texts(one.reload()) == ["first", "second"]
+
+
+def test_the_loser_may_fork(store: Store) -> None:
+    """A fork of what the loser knew goes on without what the winner said."""
+    one, two = _twice(store)
+    one.put_text("shared")
+    two.reload()
+    one.put_text("the winner's")
+    with pytest.raises(Conflict):
+        two.put_text("the loser's")
+    branch = two.fork()
+    branch.put_text("the loser's")
+    assert _texts(branch) == ["shared", "the loser's"]
+    assert _texts(one) == ["shared", "the winner's"]
+
+
+def test_an_annotation_never_makes_a_turn_fail(store: Store) -> None:
+    """A label by one writer lets the other's next append through; an append hidden behind an own annotation does not pass unseen."""
+    one, two = _twice(store)
+    one.put_text("first")
+    two.reload()
+    two.label(two.messages.handle(0), "start")
+    one.put_text("second")
+    two.label(two.messages.handle(0), "begin")
+    assert _texts(two) == ["first"]
+    with pytest.raises(Conflict):
+        two.put_text("unaware")
+    assert _texts(two.reload()) == ["first", "second"]
+    assert dict(two.labels) == {two.messages.handle(0): "begin"}
+
+
+def test_entries_stand_where_the_table_allows(dialog: Dialog) -> None:
+    """What belongs to a turn is no annotation and the reverse; a refused batch has written nothing."""
+    with pytest.raises(IllegalEntry):
+        dialog.annotate(MessageEntry(message=UserMessage(content="x")))
+    with pytest.raises(IllegalEntry):
+        dialog.record(Inbox(message=UserMessage(content="x")))
+    with pytest.raises(IllegalEntry):
+        dialog.record(Instructions(sections=(Section(name="a", text="b"),)), CallStarted(call_id="none"))
+    assert dialog.record(TurnStarted(agent="coder"))[0].seq == 0
+    assert dialog.in_turn
+
+
+@settings(max_examples=100)
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(0, 2), st.sampled_from(["append", "append", "annotate", "reload"])), max_size=30
+    )
+)
+def test_law_05_nothing_is_lost_and_nobody_is_ignored(steps: list[tuple[int, str]]) -> None:
+    """Three writers in any order: the log holds what was acknowledged, in that order; what was not made on the newest head was refused."""
+    store = MemoryStore()
+    session = Session.create(store, "s")
+    writers = [session.root, Session.open("s", store).root, Session.open("s", store).root]
+    said: list[str] = []
+    known = [0, 0, 0]
+    for number, (who, what) in enumerate(steps):
+        if what == "annotate":
+            writers[who].annotate(Label(target=Place(dialog=session.root.dialog_id, seq=0), label=str(number)))
+        elif what == "reload":
+            writers[who].reload()
+            known[who] = len(said)
+        elif known[who] == len(said):
+            writers[who].put_text(str(number))
+            said.append(str(number))
+            known[who] = len(said)
+        else:
+            with pytest.raises(Conflict):
+                writers[who].put_text(str(number))
+        assert _texts(writers[who]) == said[: known[who]]
+    assert _texts(session.root.reload()) == said
