@@ -56,8 +56,12 @@ def apply(view: View, plan: Plan) -> View:
 
 
 def _first_change(view: View, plan: Plan, changed: Mapping[int, Exchange]) -> int:
-    """Give the index from which on the exchanges no longer stand behind what they were said after."""
-    touched = [index for index, exchange in changed.items() if exchange != view.exchanges[index]]
+    """Give the index from which on the exchanges no longer stand behind what they were said after: a result outdates the next."""
+    touched = [
+        index if exchange.turns[0] != view.exchanges[index].turns[0] else index + 1
+        for index, exchange in changed.items()
+        if exchange != view.exchanges[index]
+    ]
     touched += [drop.index for drop in plan.drops] + [insert.before for insert in plan.inserts]
     return min(touched, default=len(view.exchanges))
 

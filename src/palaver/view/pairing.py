@@ -73,6 +73,13 @@ class Growing:
         self.messages += messages
         self.size += line.size
 
+    def says(self, targets: Collection[Handle]) -> bool:
+        """Tell whether one of these places, a block or a whole entry, is in its first turn."""
+        said = {block.origin for block in self.blocks if block.origin is not None}
+        return any(
+            target in said or any((dialog, seq, None) == target for dialog, seq, _ in said) for target in targets
+        )
+
     def speak(self, blocks: Sequence[Block]) -> None:
         """Add blocks to the first turn; their calls wait for results."""
         for block in blocks:
@@ -152,10 +159,14 @@ class Pairing:
         self.omissions.append(Omission(reason=reason, span=Span(dialog, seq, seq + 1), messages=1, size=line.size))
 
     def outdate(self, targets: Collection[Handle] | None) -> None:
-        """Take down that what was said so far was edited, from the first of these entries on; None: from the beginning."""
+        """Take down that what was said so far was edited, from the first of these places on; None: from the beginning.
+
+        A result that is edited outdates what was said after it, not the words that called for it.
+        """
         for index, growing in enumerate(self.exchanges):
             if targets is None or any(target in run for run in growing.runs for target in targets):
-                for later in self.exchanges[index:]:
+                first = index if targets is None or growing.says(targets) else index + 1
+                for later in self.exchanges[first:]:
                     later.stale = True
                 return
 

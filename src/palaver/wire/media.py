@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from palaver.errors import MediaUnavailable, MissingBlob, StoreDamaged
+from palaver.ids import BlobId
 from palaver.messages.media import sniff
 from palaver.wire.check.media import pixels
 from palaver.wire.parts import MediaPart, Part, ResultPart, Speech, TextPart, media_parts
@@ -23,7 +24,7 @@ from palaver.wire.words import follows, from_harness, left_out, returned
 
 __all__ = ["Load", "with_media"]
 
-Load: TypeAlias = Callable[[str], bytes]
+Load: TypeAlias = Callable[[BlobId], bytes]
 """Gives the bytes of a payload by its digest."""
 
 _SPELT = MappingProxyType({"audio/mpeg": "audio/mp3", "audio/x-wav": "audio/wav", "image/jpg": "image/jpeg"})
@@ -123,7 +124,7 @@ def _read(part: MediaPart, profile: Profile, load: Load, side: int | None) -> _V
     if media.url is not None:
         return part
     try:
-        data = media.data if media.data is not None else load(media.digest)
+        data = media.data if media.data is not None else load(BlobId(media.digest))
     except (MissingBlob, MediaUnavailable, StoreDamaged) as error:
         return f"its bytes cannot be had: {type(error).__name__}"
     if len(data) != media.size:

@@ -174,7 +174,7 @@ ANTHROPIC = Profile(
     reasoning=Reasoning(form="blocks", manual=False, sampling=False),  # [A7] both refused by Claude 4.7 and later
     media=Media(
         images=_ANTHROPIC_IMAGES,
-        documents=frozenset({"application/pdf", "text/plain"}),  # [A1] DocumentBlock.source
+        documents=frozenset({"application/pdf"}),  # [A1] Base64PDFSource; plain text is a source of its own
         schemes=frozenset({"https"}),  # [A2]
         image_bytes=5 * MIB,  # «image exceeds 5 MB maximum: … bytes > 5242880 bytes»: anthropics/claude-code#10612
         count=100,  # [A2] for models with a window of 200,000 tokens; measured in earendil-works/pi#120

@@ -66,8 +66,8 @@ _CALL = Kinds(
 )
 
 
-def _message(role: str, content: Shape, optional: dict[str, Shape] | None = None) -> Fields:
-    return Fields({"role": Choice((role,)), "content": content}, {"name": TEXT, **(optional or {})})
+def _message(role: str, content: Shape) -> Fields:
+    return Fields({"role": Choice((role,)), "content": content}, {"name": TEXT})
 
 
 _MESSAGE = Kinds(
@@ -83,9 +83,12 @@ _MESSAGE = Kinds(
                 "refusal": Maybe(TEXT),
                 "audio": Maybe(Fields({"id": TEXT})),
                 "tool_calls": Items(_CALL, 1),
+                "function_call": Either({"null": ANY}),  # clients write out the answers' empty fields
             },
         ),
-        "tool": _message("tool", Either(_content("text")), {"tool_call_id": TEXT}),
+        "tool": Fields(
+            {"role": Choice(("tool",)), "tool_call_id": TEXT, "content": Either(_content("text"))}, {"name": TEXT}
+        ),
     },
     key="role",
     rule=Rule.ROLE_UNKNOWN,
