@@ -50,32 +50,31 @@ class TextContent(Value):
         def __init__(self, content: str = "", **more: object) -> None: ...
 
 
-class _MediaMeta(ValueMeta):
-    """Constructors that may read files and Pillow images, which validation never does."""
+class _ImageMeta(ValueMeta):
+    """A constructor that takes what a program has: it may read files, which validation never does."""
 
     def _from_python(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Turn whatever a program passes into media."""
-        for name in ("images", "audio"):
-            if name in values:
-                values[name] = tuple(self._medium(source) for source in _listed(values[name]))
+        if "images" in values:
+            values["images"] = tuple(Media.of(source, "image") for source in _listed(values["images"]))
         return values
 
-    def _medium(self, source: Any) -> Media:  # noqa: ANN401 - whatever a program passes
-        """Make one media value."""
-        return Media.of(source, "image")
+
+class _AudioMeta(ValueMeta):
+    """The same for sound, where a file may also be spelt ``file:<path>``."""
+
+    def _from_python(self, values: dict[str, Any]) -> dict[str, Any]:
+        if "audio" in values:
+            values["audio"] = tuple(_sound(source) for source in _listed(values["audio"]))
+        return values
 
 
-class _AudioMeta(_MediaMeta):
-    """Sound by its file name is spelt ``file:<path>``."""
-
-    def _medium(self, source: Any) -> Media:  # noqa: ANN401 - whatever a program passes
-        """Make one media value."""
-        if isinstance(source, str) and source.startswith("file:"):
-            return Media.from_file(source.removeprefix("file:"), "audio")
-        return Media.of(source, "audio")
+def _sound(source: object) -> Media:
+    if isinstance(source, str) and source.startswith("file:"):
+        return Media.from_file(source.removeprefix("file:"), "audio")
+    return Media.of(source, "audio")
 
 
-class ImageContent(Value, metaclass=_MediaMeta):
+class ImageContent(Value, metaclass=_ImageMeta):
     """One or more images; the constructor takes bytes, base64, addresses, path objects and Pillow images."""
 
     type: Literal["image"] = "image"

@@ -169,8 +169,8 @@ class Media(Value):
             return cls.from_text(source, kind)
         if isinstance(source, bytes | bytearray | memoryview):
             return cls.from_bytes(bytes(source), kind)
-        if isinstance(source, dict) and all(isinstance(key, str) for key in source):
-            return cls(**source)
+        if isinstance(source, dict):
+            return cls.from_dict(source)
         raise InvalidMedia(f"A {type(source).__name__} is no {kind}.")
 
     def to_base64(self) -> tuple[str, str]:

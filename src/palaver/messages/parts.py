@@ -106,7 +106,7 @@ def call_of(call: object) -> ToolCallContent:
     if not isinstance(call, Mapping):
         raise InvalidMessage(f"A {type(call).__name__} is no tool call.", hint="Pass the dict of chat completions.")
     if call.get("type") == "tool_call":
-        return ToolCallContent(**call)
+        return ToolCallContent.from_dict(call)
     rest = _flat(call)
     own = {"id": rest.pop("id", None) or "", "name": rest.pop("name", None) or ""}
     return _made(ToolCallContent, own | {"args": _arguments(rest.pop("arguments", None))}, rest)
@@ -154,7 +154,7 @@ def _block_of(part: object) -> Content:
         raise InvalidMessage(f"A content part needs a type; this one has the keys {sorted(map(str, part))}.")
     own, mark = _OWN.get(kind, (None, ""))
     if own is not None and mark in part:
-        return own(**part)  # type: ignore[return-value] # a row of _OWN is a block
+        return own.from_dict(part)  # type: ignore[return-value] # a row of _OWN is a block
     reader = _READERS.get(kind)
     if reader is None:
         return _unknown(kind, part)
@@ -168,7 +168,7 @@ def _unknown(kind: str, part: Mapping[str, Any]) -> UnknownContent:
     """Keep a part whole; one of a type that palaver itself uses is wrapped, so that it is not read as that."""
     if kind in _OWN or "changes" in part:
         return UnknownContent(type="unreadable", part=dict(part))
-    return UnknownContent(**({"type": kind} | dict(part)))
+    return UnknownContent.from_dict({"type": kind, **part})
 
 
 # --- readers: each takes the keys of a part beside its type, and may take them out ------------------------------------

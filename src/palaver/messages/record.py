@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
 from palaver.errors import InvalidMessage
 from palaver.ids import new_message_id, now
@@ -29,7 +29,7 @@ from palaver.messages.forms import (
 from palaver.messages.frozen import EMPTY
 from palaver.messages.roles import SPEAKER_OF_ROLE, APITypes, Modalities, Role, Speaker, StopReason, read_role
 from palaver.messages.usage import NO_USAGE, InvokeCost, Usage
-from palaver.messages.value import JsonObject, Value, own_error
+from palaver.messages.value import JsonObject, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -236,20 +236,8 @@ class MessageRecord(Value):
         return [block for block in self.contents if isinstance(block, ThinkingContent)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give every field as plain JSON, media inline while they are in memory."""
+        """Give every field as plain JSON, media inline while they are in memory; ``from_dict`` reads it back."""
         return self.model_dump(mode="json")
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """Read what :meth:`to_dict` gave, or a dict in the chat-completions form.
-
-        Raises:
-            InvalidMessage: It is neither.
-        """
-        try:
-            return cls.model_validate(fields)
-        except ValidationError as error:
-            raise own_error(cls.__name__, error) from error
 
     def to_api_dict(self) -> dict[str, Any]:
         """Give the chat-completions dict: role and content, and the other keys only where they say something.

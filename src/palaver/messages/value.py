@@ -136,6 +136,18 @@ class Value(BaseModel, metaclass=ValueMeta):
             clean["changes"] = (*clean.get("changes", ()), *found)
         return clean
 
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """Read the fields of a value, such as JSON gives them; unlike a constructor this never reads a file.
+
+        Raises:
+            InvalidMessage: They are no value of this class.
+        """
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            raise own_error(cls.__name__, error) from error
+
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy the value, with some fields replaced and validated.
 
