@@ -24,7 +24,7 @@ from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import NOTHING, Draft, Handle, Header, Node, body_digest, next_header, rule
 from palaver.store import text
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
-from palaver.store.records import SHORT_DIGITS, check_changes, check_node, check_prefix, checked, taken
+from palaver.store.records import SHORT_DIGITS, check_changes, check_drafts, check_node, check_prefix, checked, taken
 
 
 @dataclass(slots=True)
@@ -194,6 +194,7 @@ class MemoryStore:
 
     def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
         """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`."""
+        check_drafts(drafts)
         with self._guard:
             log = self._log(dialog_id)
             last = log.last()
@@ -204,15 +205,16 @@ class MemoryStore:
                 last = next_header(draft, last)
                 headers.append(last)
             for header, draft in zip(headers, drafts, strict=True):
-                log.add(header, draft.body)
+                log.add(header, bytes(draft.body))
             return tuple(headers)
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
         """Add an entry that may arrive beside a turn."""
+        check_drafts((draft,))
         with self._guard:
             log = self._log(dialog_id)
             header = next_header(draft, log.last(), turn=False)
-            log.add(header, draft.body)
+            log.add(header, bytes(draft.body))
             return header
 
     def last(self, dialog_id: DialogId) -> Header:

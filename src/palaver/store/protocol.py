@@ -45,7 +45,8 @@ class SessionRecord:
         subject: Whose data it is, or empty.
         workdir: The working folder it was about, or empty; metadata, never identity.
         created_at: When it was made, in seconds since 1970-01-01 UTC.
-        updated_at: The time of its newest entry or change, in seconds since 1970-01-01 UTC; kept by the store.
+        updated_at: When it was last active, in seconds since 1970-01-01 UTC: the latest of when it was made, when its dialogs were made,
+            and what the newest entry of each dialog says of its time. The store derives it; an append writes nothing for it.
         trashed_at: When it was put into the trash, or None.
         root: Its first dialog, or None before there is one.
         metadata: What its maker wants kept with it; JSON values.
@@ -115,10 +116,18 @@ class Store(Reader, Protocol):
     Laws that hold for every method:
 
     - A method that returned has happened, as durably as `durability` says; a method that raised has changed nothing.
-    - Values handed out are frozen; nothing done to them changes the store.
-    - A store may be used from several threads. A durable store may be opened by several processes at once.
-    - A connection that finds itself in a child after fork() opens the store anew, and leaves the parent's alone.
+    - Values handed out are frozen; nothing done to them, nor to what was handed in, changes the store.
+    - A store may be used from several threads. A shared store may be opened by several processes at once.
+    - A store that finds itself in a child after fork() opens anew, and leaves the parent's connections alone.
+    - A method that names a session or a dialog that is not there raises `UnknownSession` or `UnknownDialog` when it is called.
+    - What is given lazily is what is there at the call; writing meanwhile is allowed and does not disturb it.
+    - Metadata is JSON; it comes back equal, read-only. Texts that no UTF-8 can hold are refused with `InvalidInput`.
     - After `close()` every method raises `StoreClosed`; closing twice is allowed.
+
+    Attributes:
+        durability: What an acknowledged write survives.
+        capabilities: What this store can do.
+        url: The address by which `open_store` opens it again, if it is shared.
     """
 
     durability: Durability
@@ -139,7 +148,7 @@ class Store(Reader, Protocol):
     # --- sessions -------------------------------------------------------------------------------------------------------------
 
     def create_session(self, record: SessionRecord) -> None:
-        """Write a new session.
+        """Write a new session; what the record says of `updated_at` is not kept, for the store derives it.
 
         Raises:
             InvalidInput: A session with this id exists.
@@ -180,12 +189,17 @@ class Store(Reader, Protocol):
         Raises:
             UnknownSession: The session does not exist.
             UnknownDialog: The parent, or an ancestor named in the ranges, does not exist in this session.
-            InvalidInput: The id is taken, or its first 12 digits are taken in this session, or a range ends beyond what the ancestor holds.
+            InvalidInput: The id is not 32 lower-case hexadecimal digits, or it is taken, or its first 12 digits are taken in this
+                session, or a range is no range of what the ancestor holds.
         """
         ...
 
     def nodes(self, session_id: SessionId) -> tuple[Node, ...]:
-        """Give all dialogs of a session in the order in which they were made."""
+        """Give all dialogs of a session in the order in which they were made.
+
+        Raises:
+            UnknownSession: No such session.
+        """
         ...
 
     def resolve(self, prefix: str, session_id: SessionId | None = None) -> DialogId:
@@ -194,6 +208,7 @@ class Store(Reader, Protocol):
         Raises:
             UnknownDialog: None begins so.
             Ambiguous: Several do.
+            InvalidInput: The prefix is shorter than 6 digits.
         """
         ...
 
@@ -242,7 +257,11 @@ class Store(Reader, Protocol):
     # --- where foreign conversations came from ------------------------------------------------------------------------------------
 
     def put_source(self, record: SourceRecord) -> None:
-        """Write, or replace, what is known of a foreign conversation."""
+        """Write, or replace, what is known of a foreign conversation.
+
+        Raises:
+            UnknownSession: No such session.
+        """
         ...
 
     def source(self, identity: str) -> SourceRecord | None:
@@ -250,7 +269,11 @@ class Store(Reader, Protocol):
         ...
 
     def sources(self, session_id: SessionId) -> tuple[SourceRecord, ...]:
-        """Give the foreign conversations that a session came from, by identity."""
+        """Give the foreign conversations that a session came from, by identity.
+
+        Raises:
+            UnknownSession: No such session.
+        """
         ...
 
     # --- search -----------------------------------------------------------------------------------------------------------------
@@ -267,10 +290,16 @@ class Store(Reader, Protocol):
         """Give how many entries are not yet in the full-text index."""
         ...
 
-    def search(self, query: str, *, session_id: SessionId | None = None, limit: int = 20) -> tuple[Hit, ...]:
-        """Give the entries that hold all the words of `query`, best first, in sessions that are not in the trash.
+    def drop_index(self) -> None:
+        """Throw the full-text index away; the next `index` makes it again."""
+        ...
 
-        No character of the query is an operator: each word is looked for as it stands (code, paths, ideographs). A query without a word finds nothing.
+    def search(self, query: str, *, session_id: SessionId | None = None, limit: int = 20) -> tuple[Hit, ...]:
+        """Give the indexed entries that hold all the words of `query`, best first, in sessions that are not in the trash.
+
+        A word is what stands between blanks and has a letter, a digit or a pictograph; it is looked for as it stands, ignoring case.
+        No character of it is an operator. What is found holds every word. What holds every word delimited, not inside a longer run of
+        letters and digits, is found (`palaver.store.text`). A query without a word finds nothing.
         """
         ...
 

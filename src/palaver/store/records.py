@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
+from math import isfinite, isnan
 from typing import Any, TypeVar
 
 from palaver.errors import InvalidInput, UnknownDialog
 from palaver.ids import DialogId
-from palaver.log import Node
+from palaver.log import Draft, Node
 from palaver.messages.frozen import EMPTY, FrozenDict, FrozenList
 from palaver.store.protocol import SessionRecord, SourceRecord
 
@@ -24,6 +25,8 @@ CHANGEABLE = frozenset({"name", "subject", "workdir", "metadata", "root", "trash
 """What `update_session` may change."""
 
 _DIALOG_ID = re.compile(r"[0-9a-f]{32}\Z")
+_DIGITS = re.compile(r"[0-9a-f]+\Z")
+_INT64 = 1 << 63
 
 Record = TypeVar("Record", SessionRecord, SourceRecord, Node)
 
@@ -63,22 +66,38 @@ def checked(record: Record) -> Record:
     """Give a record whose texts every backend can hold and whose metadata is frozen and shared with nobody.
 
     Raises:
-        InvalidInput: A text holds a lone surrogate, or the metadata is no JSON object.
+        InvalidInput: A text holds a lone surrogate, a time is no number, or the metadata is no JSON object.
     """
     for field in fields(record):
-        value = getattr(record, field.name)
-        if isinstance(value, str) and not value.isascii():
-            _check_text(field.name, value)
+        _check_value(field.name, getattr(record, field.name))
     if isinstance(record, SourceRecord):
         return record
     return replace(record, metadata=frozen_metadata(metadata_text(record.metadata)))
 
 
-def _check_text(name: str, text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(f"{name} {text!r} holds a lone surrogate, which no UTF-8 text can.") from error
+def _check_value(name: str, value: object) -> None:
+    if isinstance(value, str) and not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"{name} {value!r} holds a lone surrogate, which no UTF-8 text can.") from error
+    elif isinstance(value, float) and isnan(value):
+        raise InvalidInput(f"{name} is no number.")
+    elif isinstance(value, int) and not -_INT64 <= value < _INT64:
+        raise InvalidInput(f"{name} {value} is beyond 64 bits.")
+
+
+def check_drafts(drafts: Sequence[Draft]) -> None:
+    """Refuse drafts that no backend can hold.
+
+    Raises:
+        InvalidInput: A text holds a lone surrogate, or a time is no number.
+    """
+    for draft in drafts:
+        plain = draft.kind.isascii() and draft.role.isascii() and draft.response.isascii()
+        if not plain or not isfinite(draft.at):  # nearly never: an append pays for one glance
+            for name in ("kind", "role", "response", "at"):
+                _check_value(name, getattr(draft, name))
 
 
 def check_changes(changes: Mapping[str, object]) -> None:
@@ -120,13 +139,16 @@ def check_node(node: Node, length: Callable[[DialogId], int | None]) -> None:
 
 
 def check_prefix(prefix: str) -> None:
-    """Refuse a prefix that is too short to name a dialog.
+    """Refuse a prefix that names no dialog, whatever the store holds.
 
     Raises:
         InvalidInput: It has fewer than six digits.
+        UnknownDialog: It holds something else than hexadecimal digits in lower case.
     """
     if len(prefix) < MIN_PREFIX_DIGITS:
         raise InvalidInput(f"{prefix!r} is too short to name a dialog: give at least {MIN_PREFIX_DIGITS} digits.")
+    if _DIGITS.match(prefix) is None:
+        raise UnknownDialog(prefix)
 
 
 def taken(node: Node) -> InvalidInput:

@@ -14,7 +14,7 @@ from weakref import WeakSet
 
 import apsw
 
-from palaver.errors import PalaverError, StoreError
+from palaver.errors import InvalidInput, PalaverError, StoreError
 from palaver.store.sqlite.faults import busy, closed, fault
 
 _KEPT_IDLE = 8  # more threads than this at once are served too; their connections are closed afterwards
@@ -112,9 +112,13 @@ class Connections:
         """Let the next writer of this process in."""
         self._writer.release()
 
-    def translated(self, error: apsw.Error, connection: apsw.Connection) -> PalaverError:
-        """Give an error of SQLite's in palaver's words, while the connection is still ours to ask."""
-        return fault(self.path, self.wait, error, connection.system_errno)
+    def translated(self, error: BaseException, connection: apsw.Connection) -> PalaverError | None:
+        """Give an error of SQLite's in palaver's words, while the connection is still ours to ask; None for any other error."""
+        if isinstance(error, apsw.Error):
+            return fault(self.path, self.wait, error, connection.system_errno)
+        if isinstance(error, UnicodeEncodeError):  # the binding of a text that no UTF-8 can hold
+            return InvalidInput(f"A text holds a lone surrogate, which no UTF-8 text can: {error.object!r}.")
+        return None
 
     def close(self) -> None:
         """Close what is idle now, and what is lent when it comes back."""
@@ -232,11 +236,10 @@ class _Read:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Give it back."""
-        if isinstance(error, apsw.Error):
-            translated = self._pool.translated(error, self._connection)
-            self._pool.give_back(self._connection)
-            raise translated from error
+        translated = None if error is None else self._pool.translated(error, self._connection)
         self._pool.give_back(self._connection)
+        if translated is not None:
+            raise translated from error
 
 
 class _Shared:
@@ -257,8 +260,9 @@ class _Shared:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Translate SQLite's errors."""
-        if isinstance(error, apsw.Error):
-            raise self._pool.translated(error, self._connection) from error
+        translated = None if error is None else self._pool.translated(error, self._connection)
+        if translated is not None:
+            raise translated from error
 
 
 class _Write:
@@ -305,7 +309,7 @@ class _Write:
     def _undo(self, error: BaseException) -> None:
         """Undo what is not committed, let the next writer in, and raise SQLite's errors in palaver's words."""
         connection = self._connection
-        translated = self._pool.translated(error, connection) if isinstance(error, apsw.Error) else None
+        translated = self._pool.translated(error, connection)
         try:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -341,7 +345,7 @@ class _Step:
         if error is None:
             connection.execute("RELEASE step")
             return
-        translated = self._pool.translated(error, connection) if isinstance(error, apsw.Error) else None
+        translated = self._pool.translated(error, connection)
         if connection.in_transaction:
             connection.execute("ROLLBACK TO step")
             connection.execute("RELEASE step")

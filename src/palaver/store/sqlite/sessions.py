@@ -14,6 +14,8 @@ from palaver.store.protocol import SessionRecord, SourceRecord
 from palaver.store.records import check_changes, checked, frozen_metadata, metadata_text
 from palaver.store.sqlite.statements import Row, statements
 
+_ALL = 1 << 62
+
 
 def _bindings(record: SessionRecord) -> dict[str, Any]:
     return {
@@ -70,7 +72,12 @@ def newest_first(
     connection: apsw.Connection, *, name: str | None, subject: str | None, trashed: bool, limit: int | None
 ) -> list[SessionId]:
     """Give the ids of sessions, newest activity first."""
-    bindings = {"name": name, "subject": subject, "trashed": trashed, "limit": -1 if limit is None else max(0, limit)}
+    bindings = {
+        "name": name,
+        "subject": subject,
+        "trashed": trashed,
+        "limit": -1 if limit is None else min(max(0, limit), _ALL),
+    }
     return [SessionId(row[0]) for row in connection.execute(statements()["session_list"], bindings)]
 
 

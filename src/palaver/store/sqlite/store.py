@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
@@ -14,11 +15,13 @@ from palaver.errors import InvalidInput, MissingBlob
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Header, Node
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
-from palaver.store.records import check_prefix, checked
+from palaver.store.records import check_drafts, check_prefix, checked
 from palaver.store.sqlite import entries, search, sessions, tree
 from palaver.store.sqlite.connections import Connections, reading, together, writing
 from palaver.store.sqlite.opening import Opener, prepare
 from palaver.store.sqlite.statements import Row, statements
+
+_BLOB_ID = re.compile(r"[0-9a-f]{64}\Z")
 
 WAIT_SECONDS = 5.0
 """How long a call waits for other writers before it raises `StoreBusy`."""
@@ -125,11 +128,13 @@ class SqliteStore:
 
     def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
         """Append entries that belong to the turn, all or none, if the turn head is still `turn_head`."""
+        check_drafts(drafts)
         with writing(self._pool) as connection:
             return entries.append(connection, dialog_id, drafts, turn_head)
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
         """Add an entry that may arrive beside a turn."""
+        check_drafts((draft,))
         with writing(self._pool) as connection:
             return entries.annotate(connection, dialog_id, draft)
 
@@ -174,7 +179,7 @@ class SqliteStore:
         """Store a payload under its SHA-256, once, and give the id."""
         digest = sha256(data).digest()
         blob_id = BlobId(digest.hex())
-        if not self.has_blob(blob_id):
+        if not self.has_blob(blob_id):  # a payload that can be read is durable
             with writing(self._pool) as connection:
                 connection.execute(statements()["blob_add"], (digest, data))
         return blob_id
@@ -183,9 +188,9 @@ class SqliteStore:
         """Give a payload."""
         with reading(self._pool) as connection:
             data = connection.execute(statements()["blob_get"], (_digest(blob_id),)).get
-        if data is None:
+        if not isinstance(data, bytes):
             raise MissingBlob(blob_id)
-        return bytes(data)
+        return data
 
     def has_blob(self, blob_id: BlobId) -> bool:
         """Tell whether a payload is stored."""
@@ -244,7 +249,4 @@ class SqliteStore:
 
 def _digest(blob_id: BlobId) -> bytes:
     """Give the bytes of a blob's id; what is no id names no blob."""
-    try:
-        return bytes.fromhex(blob_id)
-    except ValueError as error:
-        raise MissingBlob(blob_id) from error
+    return bytes.fromhex(blob_id) if _BLOB_ID.match(blob_id) else b""
