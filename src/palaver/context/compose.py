@@ -7,10 +7,10 @@ deterministic plan that needs no model goes on from there. So every policy ends 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
-from palaver.context.fallback import fallback
+from palaver.context.fallback import NAME, fallback
 from palaver.context.floor import floor
 from palaver.context.ledger import Ledger
 from palaver.context.measure import Meter, Size
@@ -105,9 +105,12 @@ def compose(
             {name: tokens for name, tokens in size.parts().items() if tokens},
             hint=f"The policy {policy.name!r} leaves nothing out: take another policy, or raise the budget.",
         )
-    rest = fallback(planned, books.meter, budget)
-    final = apply(planned, rest) if rest else planned
-    after = books.meter.view(final) if rest else size
+    final, rest, after = _finished(planned, size, books.meter, budget)
+    if (
+        after.total > budget.for_input
+    ):  # what the policy made of an open exchange cannot be made smaller: begin again without it
+        plan = _refused(plan, "what it leaves cannot be made small enough")
+        final, rest, after = _finished(view, before, books.meter, budget)
     return Composed(view=final, plan=plan, fallback=rest, before=before, after=after, floor=needed)
 
 
@@ -119,5 +122,18 @@ def _taken(view: View, plan: Plan, before: Size, meter: Meter) -> tuple[View, Pl
     size = meter.view(planned)
     if size.total < before.total:
         return planned, plan, size
-    note = f"not taken: the view would have had {size.total:,} tokens instead of {before.total:,}"
-    return view, replace(Plan(policy=plan.policy), notes=(*plan.notes, note)), before
+    return view, _refused(plan, f"the view would have had {size.total:,} tokens instead of {before.total:,}"), before
+
+
+def _refused(plan: Plan, why: str) -> Plan:
+    """Give the empty plan in the place of one that is not taken."""
+    return Plan(policy=plan.policy, notes=(*plan.notes, f"not taken: {why}"))
+
+
+def _finished(view: View, size: Size, meter: Meter, budget: Budget) -> tuple[View, Plan, Size]:
+    """Do what is left to do; the very same view when it fits."""
+    if size.total <= budget.for_input:
+        return view, Plan(policy=NAME), size
+    rest = fallback(view, meter, budget)
+    final = apply(view, rest)
+    return final, rest, meter.view(final)

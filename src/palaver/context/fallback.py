@@ -12,15 +12,15 @@ from types import MappingProxyType
 
 from palaver.context.ground import Form, Ground, Layout
 from palaver.context.measure import Meter
-from palaver.context.operators.drop_oldest import drop_oldest, settled
-from palaver.context.operators.offload import set_aside
+from palaver.context.operators import DROP_OLDEST, OFFLOAD, in_phases
+from palaver.context.operators.drop_oldest import settled
 from palaver.context.operators.shorten import shortened
 from palaver.context.steps import laid_out, plan_of
 from palaver.context.texts import kept_ends
 from palaver.tokens import Budget
 from palaver.view import Plan, View
 
-__all__ = ["NAME", "aside_then_drop", "fallback"]
+__all__ = ["NAME", "fallback"]
 
 NAME = "palaver"
 """The name that such omissions carry in the place of a policy's."""
@@ -31,16 +31,10 @@ def fallback(view: View, meter: Meter, budget: Budget) -> Plan:
     if meter.view(view).total <= budget.for_input:
         return Plan(policy=NAME)
     ground = Ground(view, meter, budget)
-    layout = laid_out(ground, aside_then_drop)
+    layout = laid_out(ground, in_phases(OFFLOAD, DROP_OLDEST))
     if layout.tokens > ground.high:
         layout = _to_the_floor(ground, layout)
     return plan_of(ground, layout, NAME)
-
-
-def aside_then_drop(ground: Ground, upto: int, layout: Layout) -> Layout:
-    """Set outputs aside, and drop the oldest exchanges if that was not enough."""
-    smaller = set_aside(ground, upto, layout)
-    return smaller if smaller.tokens <= ground.enough else drop_oldest(ground, upto, smaller)
 
 
 def _to_the_floor(ground: Ground, layout: Layout) -> Layout:
@@ -65,7 +59,7 @@ def _of(layout: Layout, keep: frozenset[int]) -> MappingProxyType[int, Form]:
 
 
 def _inserted(ground: Ground, layout: Layout) -> int:
-    return sum(ground.inserted(insert.text) for insert in layout.inserts)
+    return sum(ground.inserted(insert.text, insert.label) for insert in layout.inserts)
 
 
 def _squeezed(ground: Ground, last: int, layout: Layout) -> Layout:

@@ -96,9 +96,9 @@ class Ground:
         form = layout.forms.get(index)
         return self.whole(index) if form is None else form.tokens
 
-    def inserted(self, text: str) -> int:
+    def inserted(self, text: str, label: str) -> int:
         """Give the size of a derived text as an exchange of its own, rounded up."""
-        return self.meter.derived(text)
+        return self.meter.derived(text, label)
 
     @cached_property
     def _newest(self) -> tuple[tuple[int, int], ...]:

@@ -91,9 +91,9 @@ class Meter:
         """Count an exchange: its blocks, and what stands around its messages."""
         return sum(self._exchange(exchange))
 
-    def derived(self, text: str) -> int:
+    def derived(self, text: str, label: str) -> int:
         """Count a derived text as an exchange of its own."""
-        return self.counter.family.per_message + self.text(text) + self.text(from_harness("summary", ""))
+        return self.counter.family.per_message + self.text(text) + self.text(from_harness(label, ""))
 
     def view(self, view: View) -> Size:
         """Measure a whole view."""

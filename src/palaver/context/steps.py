@@ -8,17 +8,14 @@ and what is new (law 7), although nothing was stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeAlias
 
 from palaver.context.ground import Ground, Layout
+from palaver.context.operators.operator import Edit
 from palaver.view import Drop, Plan, Reason
 
-__all__ = ["Edit", "laid_out", "plan_of"]
-
-Edit: TypeAlias = Callable[[Ground, int, Layout], Layout]
-"""Makes a layout smaller: from the ground, the newest exchange to take into account, and the layout so far."""
+__all__ = ["laid_out", "plan_of"]
 
 
 def laid_out(ground: Ground, edit: Edit) -> Layout:

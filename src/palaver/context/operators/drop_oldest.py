@@ -6,11 +6,12 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from palaver.context.ground import Form, Ground, Layout
+from palaver.context.operators.operator import Loss, Operator
 from palaver.context.operators.shorten import shortened
 from palaver.context.texts import kept_end, kept_ends, notice
 from palaver.view import Insert
 
-__all__ = ["LABEL", "drop_oldest", "tightened"]
+__all__ = ["DROP_OLDEST", "LABEL", "drop_oldest", "settled"]
 
 LABEL = "notice"
 _LEAST_BORDER = 128
@@ -23,10 +24,10 @@ def drop_oldest(ground: Ground, upto: int, layout: Layout) -> Layout:
     The newest user message, the newest response and what is pinned stay wherever they stand. What the budget says of recent tokens and
     messages stays as far as the room allows.
     """
-    layout = tightened(ground, upto, layout)
+    layout = _tightened(ground, upto, layout)
     keep = ground.protected(upto)
     must = sum(ground.size(index, layout) for index in keep)
-    must += ground.inserted(notice(ground.dropped(replace(layout, cut=upto + 1, kept=()))))
+    must += ground.inserted(notice(ground.dropped(replace(layout, cut=upto + 1, kept=()))), LABEL)
     cut, used = _walk(ground, upto, layout, must)
     forms = {index: form for index, form in layout.forms.items() if index >= cut or index in keep}
     border = cut - 1
@@ -46,7 +47,7 @@ def settled(ground: Ground, upto: int, layout: Layout) -> Layout:
     if next(ground.missing(layout), None) is not None:
         inserts = (Insert(before=layout.cut, text=notice(ground.dropped(layout)), label=LABEL),)
     tokens = sum(ground.size(index, layout) for index in layout.shown(upto))
-    tokens += sum(ground.inserted(insert.text) for insert in inserts)
+    tokens += sum(ground.inserted(insert.text, insert.label) for insert in inserts)
     return replace(layout, inserts=inserts, tokens=tokens)
 
 
@@ -74,7 +75,7 @@ def _border(ground: Ground, index: int, room: int) -> Form | None:
     return Form(rewrites=rewrites, tokens=tokens) if rewrites and tokens <= room else None
 
 
-def tightened(ground: Ground, upto: int, layout: Layout) -> Layout:
+def _tightened(ground: Ground, upto: int, layout: Layout) -> Layout:
     """Shorten the newest response where it and what must stand beside it would fill more than the room.
 
     A batch of results may be larger than the window.
@@ -88,3 +89,6 @@ def tightened(ground: Ground, upto: int, layout: Layout) -> Layout:
     if not rewrites:
         return layout
     return replace(layout, forms=MappingProxyType({**layout.forms, index: Form(rewrites=rewrites, tokens=tokens)}))
+
+
+DROP_OLDEST = Operator("drop_oldest", Loss.LOSSY, drop_oldest)

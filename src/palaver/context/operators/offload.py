@@ -8,12 +8,13 @@ from types import MappingProxyType
 
 from palaver.context.ground import Form, Ground, Layout
 from palaver.context.operators.drop_oldest import settled
+from palaver.context.operators.operator import Loss, Operator
 from palaver.context.operators.shorten import text_of
 from palaver.context.texts import reference
 from palaver.messages import ToolResultContent
 from palaver.view import Exchange, Reason, Rewrite
 
-__all__ = ["KEEP_LAST", "THRESHOLD", "set_aside"]
+__all__ = ["KEEP_LAST", "OFFLOAD", "THRESHOLD", "set_aside"]
 
 THRESHOLD = 500
 """Tokens of output beyond which it is set aside (compaction_token_threshold of dynamiq)."""
@@ -70,3 +71,6 @@ def _references(ground: Ground, exchange: Exchange, threshold: int) -> Iterator[
 def _saving(ground: Ground, exchange: Exchange, rewrite: Rewrite) -> int:
     whole = next(block for block in exchange.blocks() if block.origin == rewrite.target)
     return ground.meter.block(whole.content) - ground.meter.counter.family.per_result - ground.meter.text(rewrite.text)
+
+
+OFFLOAD = Operator("offload", Loss.REVERSIBLE, set_aside)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from palaver.context.ground import Ground
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
-from palaver.context.operators.drop_oldest import drop_oldest
+from palaver.context.operators import DROP_OLDEST
 from palaver.context.steps import laid_out, plan_of
 from palaver.tokens import SAFETY_BUFFER, Budget, Rates
 from palaver.view import Plan, View
@@ -32,4 +32,4 @@ class DefaultContextManager(Policy):
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
         """Say which exchanges to drop."""
         ground = Ground(view, ledger.meter, budget)
-        return plan_of(ground, laid_out(ground, drop_oldest), self.name)
+        return plan_of(ground, laid_out(ground, DROP_OLDEST), self.name)

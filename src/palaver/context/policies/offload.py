@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from palaver.context.fallback import aside_then_drop
 from palaver.context.ground import Ground
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
+from palaver.context.operators import DROP_OLDEST, OFFLOAD, in_phases
 from palaver.context.steps import laid_out, plan_of
 from palaver.tokens import Budget, Rates
 from palaver.view import Plan, View
@@ -26,4 +26,4 @@ class OffloadContextManager(Policy):
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
         """Say which outputs to set aside."""
         ground = Ground(view, ledger.meter, budget)
-        return plan_of(ground, laid_out(ground, aside_then_drop), self.name)
+        return plan_of(ground, laid_out(ground, in_phases(OFFLOAD, DROP_OLDEST)), self.name)
