@@ -56,8 +56,7 @@ class Calls:
         results: Where results stand: each a ``message`` after the turn, all in the next ``turn`` before anything else,
             or each an ``item`` anywhere after its call.
         arguments: Arguments are JSON written in a ``string``, or an ``object``.
-        parallel: Whether one turn may hold several calls.
-        most: Calls one turn may hold; None for no published figure.
+        most: Calls one turn may hold, 1 where they may not be made in parallel; None for no published figure.
         media: Media types a result may hold; empty when results are text only.
     """
 
@@ -66,7 +65,6 @@ class Calls:
     unique: Literal["request", "turn"]
     results: Literal["message", "turn", "item"]
     arguments: Literal["string", "object"]
-    parallel: bool = True
     most: int | None = None
     media: frozenset[str] = frozenset()
 

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
 from palaver.wire.check.shape import show
 from palaver.wire.violations import Place, Rule, Violation
@@ -18,6 +19,8 @@ RULES = frozenset({Rule.NOT_JSON, Rule.LONE_SURROGATE, Rule.NUL, Rule.REQUEST_BY
 # surrogate in string» (anthropics/claude-code#68325).
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
+Path: TypeAlias = tuple[str | int, ...]
+
 # As the providers' own clients write a body: no escapes but JSON's own.
 _WRITER = json.JSONEncoder(ensure_ascii=False)
 
@@ -28,43 +31,43 @@ def encoded(request: Place, limit: int) -> Iterator[Violation]:
     The size is that of compact UTF-8 JSON, without spaces, which is how the clients send it.
     """
     size = 0
-    waiting = [request]
-    while waiting:
-        place = waiting.pop()
-        if isinstance(place.value, str):
-            yield from _string(place)
-        elif isinstance(place.value, Mapping):
-            yield from _keys(place)
-            waiting.extend(member for _, member in place.members())
-        elif isinstance(place.value, list | tuple):
-            waiting.extend(place)
-        elif not _scalar(place.value):
-            yield place.breaks(Rule.NOT_JSON, f"JSON has no {show(place.value)}")
+    waiting: list[tuple[object, Path]] = [(request.value, request.path)]
+    while waiting:  # bare values and paths: this walk visits everything, and places are for what is wrong
+        value, path = waiting.pop()
+        if isinstance(value, str):
+            yield from _string(value, path)
+        elif isinstance(value, Mapping):
+            yield from _keys(value, path)
+            waiting.extend((member, (*path, key)) for key, member in value.items() if isinstance(key, str))
+        elif isinstance(value, list | tuple):
+            waiting.extend((element, (*path, number)) for number, element in enumerate(value))
+        elif not _scalar(value):
+            yield Place(value, path).breaks(Rule.NOT_JSON, f"JSON has no {show(value)}")
             continue
-        size += _own_bytes(place.value)
+        size += _own_bytes(value)
     if size > limit:
         yield request.breaks(Rule.REQUEST_BYTES, f"the body has {size:,} bytes, {limit:,} are taken")
 
 
-def _string(place: Place) -> Iterator[Violation]:
+def _string(text: str, path: Path) -> Iterator[Violation]:
     """Refuse surrogates and NUL in a string.
 
     NUL is legal JSON, but no provider documents that it takes one and requests die of it (anthropics/claude-code#94408);
     messages lose it at the edge, so one found here came another way.
     """
-    if "\x00" in place.text:
-        yield place.breaks(Rule.NUL, f"character {place.text.index(chr(0))} is NUL")
-    if not place.text.isascii() and (found := _SURROGATE.search(place.text)):
-        yield place.breaks(Rule.LONE_SURROGATE, f"character {found.start()} is a lone surrogate")
+    if "\x00" in text:
+        yield Place(text, path).breaks(Rule.NUL, f"character {text.index(chr(0))} is NUL")
+    if not text.isascii() and (found := _SURROGATE.search(text)):
+        yield Place(text, path).breaks(Rule.LONE_SURROGATE, f"character {found.start()} is a lone surrogate")
 
 
-def _keys(place: Place) -> Iterator[Violation]:
+def _keys(value: Mapping[object, object], path: Path) -> Iterator[Violation]:
     """Refuse keys that are no strings, and hold the others to the rules for strings."""
-    for key in place.value if isinstance(place.value, Mapping) else ():
+    for key in value:
         if isinstance(key, str):
-            yield from _string(Place(key, (*place.path, key)))
+            yield from _string(key, (*path, key))
         else:
-            yield place.breaks(Rule.NOT_JSON, f"the key {show(key)} is no string")
+            yield Place(key, path).breaks(Rule.NOT_JSON, f"the key {show(key)} is no string")
 
 
 def _scalar(value: object) -> bool:
