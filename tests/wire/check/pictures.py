@@ -49,5 +49,6 @@ def data_url(data: bytes, media_type: str = "image/png") -> str:
 
 PNG = base64_of(png())
 JPEG = base64_of(jpeg())
+HEIC = base64_of(b"\0\0\0\x18ftypheic\0\0\0\0")
 PDF = base64_of(b"%PDF-1.7\n%%EOF\n")
 WAV = base64_of(b"RIFF\x24\0\0\0WAVEfmt ")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from palaver.wire.profiles import Profile, profile
-from tests.wire.check.pictures import JPEG, PDF, PNG, WAV, data_url, png
+from tests.wire.check.pictures import HEIC, JPEG, PDF, PNG, WAV, data_url, png
 
 SCHEMA = {
     "type": "object",
@@ -310,6 +310,7 @@ GEMINI: dict[str, Any] = {
                 {"text": "What does the logo show?"},
                 {"inlineData": {"mimeType": "image/png", "data": PNG}},
                 {"inlineData": {"mimeType": "audio/wav", "data": WAV}},
+                {"inlineData": {"mimeType": "image/heic", "data": HEIC}},
                 {"fileData": {"mimeType": "image/png", "fileUri": "https://example.org/heron.png"}},
             ],
         },

@@ -117,13 +117,13 @@ def _ending(subject: Subject) -> Iterator[Violation]:
 
 
 def _filled(subject: Subject) -> Iterator[Violation]:
-    """Check that every message has content and every text says something."""
-    last = _last(subject.body)
-    prefill = subject.profile.turns.assistant_last and not subject.as_history and last["role"].text == "assistant"
+    """Check that every message has content and every text says something.
+
+    «All messages must have non-empty content except for the optional final assistant message» (ding113/claude-code-hub#432).
+    An empty final message asks for nothing that leaving it out would not, and is none in a history: it is refused too.
+    """
     for message in _messages(subject.body):
         if isinstance(message["content"].value, list | tuple) and not len(message["content"]):
-            if message == last and prefill:
-                continue  # «all messages must have non-empty content except for the optional final assistant message»
             yield message["content"].breaks(Rule.MESSAGE_EMPTY, "the message has no content")
     yield from turns.worded(_texts(subject.body), subject.profile.turns)
 

@@ -140,7 +140,7 @@ CASES: tuple[Case, ...] = (
     case(
         "an address nobody fetches",
         Rule.MEDIA_URL,
-        Put(("contents", 0, "parts", 3, "fileData", "fileUri"), "http://example.org/a.png"),
+        Put(("contents", 0, "parts", 4, "fileData", "fileUri"), "http://example.org/a.png"),
     ),
     # Tools
     case("a name that begins with a digit", Rule.TOOL_NAME, Put((*DECLARATIONS, 1, "name"), "2d")),

@@ -35,6 +35,7 @@ CASES: tuple[Case, ...] = (
     case("a field of the older API", Rule.FIELD_UNKNOWN, Put(("messages",), [])),
     case("a result with the fields of the older API", Rule.FIELD_UNKNOWN, Put(("input", 10, "tool_call_id"), "x")),
     case("input as an object", Rule.FIELD_TYPE, Put(("input", 10, "output"), {"ok": True})),
+    case("an id that is a number", Rule.FIELD_TYPE, Put(("input", 3, "id"), 1)),
     case("too few tokens", Rule.FIELD_VALUE, Put(("max_output_tokens",), 8)),
     case("an unknown status", Rule.FIELD_VALUE, Put((*CALL, "status"), "done")),
     case("no way to manage the context", Rule.LIST_LENGTH, Put(("context_management",), [])),
