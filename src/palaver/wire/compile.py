@@ -111,6 +111,8 @@ def _declared(view: View, profile: Profile, call: Call, names: Names, notes: Not
         schema, lost = in_dialect(tool.parameters, profile.tools.schema)
         for what in lost:
             notes.add(None, "tool schema", How.CHANGED, f"{tool.name}: without {what}")
+        if not lost and schema != tool.parameters:
+            notes.add(None, "tool schema", How.CHANGED, f"{tool.name}: said in the words of the provider, without loss")
         why = not_strict(schema) if call.strict_tools else ""
         if why:
             notes.add(None, "tool schema", How.CHANGED, f"{tool.name}: arguments are not held to it, because {why}")
