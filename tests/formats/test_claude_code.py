@@ -108,14 +108,18 @@ def test_a_rewind_is_a_fork_that_shares_what_came_before(tmp_path: Path) -> None
     session.user("u3", "Rather keep it.", after="a3")
     session.model("a5", "msg_4", text("Kept."))
     found = read(tmp_path, session)
-    fork = found.branch("u3")
+    fork = found.branch("fork:u3")
     assert (fork.parent, fork.relation) == ("main", "fork")
     assert fork.at == [put.record for put in found.puts].index("a3") + 1
-    assert found.conversations[0].main == "u3"
+    assert found.conversations[0].main == "fork:u3"
     assert [message.id for message in found.said()][-2:] == ["u2", "a4"]
     landed = Landed(found)
-    assert shown(landed.view("u3"))[-3:] == ["assistant: There is a.txt.", "user: Rather keep it.", "assistant: Kept."]
-    assert "user: Delete it." not in shown(landed.view("u3"))
+    assert shown(landed.view("fork:u3"))[-3:] == [
+        "assistant: There is a.txt.",
+        "user: Rather keep it.",
+        "assistant: Kept.",
+    ]
+    assert "user: Delete it." not in shown(landed.view("fork:u3"))
 
 
 def test_a_rewind_to_the_beginning_shares_no_words(tmp_path: Path) -> None:
@@ -123,8 +127,8 @@ def test_a_rewind_to_the_beginning_shares_no_words(tmp_path: Path) -> None:
     session = small()
     session.user("u2", "Something else.", after=None)
     found = read(tmp_path, session)
-    assert found.branch("u2").at == 1
-    assert shown(Landed(found).view("u2")) == ["user: Something else."]
+    assert found.branch("fork:u2").at == 1
+    assert shown(Landed(found).view("fork:u2")) == ["user: Something else."]
 
 
 def test_a_grown_file_begins_with_what_it_was(tmp_path: Path) -> None:
@@ -191,6 +195,7 @@ def test_a_file_of_a_sub_agent_alone_is_a_session_of_its_own(tmp_path: Path) -> 
     found = read(tmp_path, session)
     assert [(branch.dialog, branch.parent, branch.relation) for branch in found.branches] == [("main", None, "root")]
     assert found.counted() == 3
+    assert found.conversations[0].key == "session-1/agent:abc123"
 
 
 def test_what_a_sub_agent_said_within_progress_is_its_dialog(tmp_path: Path) -> None:
@@ -263,7 +268,7 @@ def test_a_compaction_in_a_fork_leaves_out_what_the_fork_inherited(tmp_path: Pat
     session.user("c1", "Summary.", isCompactSummary=True)
     session.user("u4", "Go on.")
     landed = Landed(read(tmp_path, session))
-    assert shown(landed.view("u3")) == ["user: Summary.", "user: Go on."]
+    assert shown(landed.view("fork:u3")) == ["user: Summary.", "user: Go on."]
     assert shown(landed.view())[-1] == "user: Delete it."
 
 

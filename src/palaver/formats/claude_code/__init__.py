@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from palaver.formats import fields
 from palaver.formats.claude_code.names import CHAIN, MESSAGES, NAME
 from palaver.formats.claude_code.reading import Reading
 from palaver.formats.claude_code.survey import Survey
@@ -37,7 +38,7 @@ class ClaudeCode:
         if in_chain:
             return 1.0
         titled = all(
-            record.get("type") in {"summary", "file-history-snapshot", "queue-operation"} for record in records
+            fields.text(record, "type") in {"summary", "file-history-snapshot", "queue-operation"} for record in records
         )
         return 0.6 if titled else 0.0
 
@@ -48,8 +49,8 @@ class ClaudeCode:
 
 
 def _is_in_chain(record: Mapping[str, object]) -> bool:
-    said = isinstance(record.get("message"), dict) if record.get("type") in MESSAGES else True
-    return "parentUuid" in record and "sessionId" in record and record.get("type") in CHAIN and said
+    said = isinstance(record.get("message"), dict) if fields.text(record, "type") in MESSAGES else True
+    return "parentUuid" in record and "sessionId" in record and fields.text(record, "type") in CHAIN and said
 
 
 def _session(member: Member, ordinal: int) -> Iterator[Event]:
@@ -58,7 +59,7 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     tree = Tree(survey)
     about = survey.about
     yield Conversation(
-        key=about.session,
+        key=about.session if tree.root == 0 else f"{about.session}/{survey.lane_names[tree.root]}",
         ordinal=ordinal,
         title=about.title,
         workdir=about.first.get("cwd", ""),

@@ -82,7 +82,7 @@ class Reading:
 
     def _take(self, record: Record) -> Iterator[Event]:
         value = record.value
-        kind = str(value.get("type"))
+        kind = fields.text(value, "type")
         origin = Origin(record_id(record), record.ordinal, record.digest, record.place)
         at = fields.moment(value.get("timestamp"))
         if kind not in CHAIN:
@@ -287,7 +287,7 @@ class Reading:
     def _again(self, value: Mapping[str, object], origin: Origin, at: float, node: int) -> Iterator[Event]:
         """Take a record whose id an earlier one has: the same words are left out, others are put where the first one's were."""
         first = self._doubled.get(origin.record)
-        same = value.get("type") not in MESSAGES or messages.said(value).get("content") == first
+        same = fields.text(value, "type") not in MESSAGES or messages.said(value).get("content") == first
         reason = f"The id {origin.record[:40]} was used before"
         if same:
             yield Loss(

@@ -74,7 +74,7 @@ class Survey:
     def _take(self, record: Record) -> None:
         value = record.value
         self.about.take(value)
-        kind = value.get("type")
+        kind = fields.text(value, "type")
         if kind not in CHAIN:
             return
         key = record_id(record)
@@ -187,7 +187,7 @@ class About:
             model = fields.text(fields.mapping(value, "message"), "model")
             if model and model != SYNTHETIC:
                 self.first["model"] = model
-        for name in _TITLES.get(str(value.get("type")), ()):
+        for name in _TITLES.get(fields.text(value, "type"), ()):
             if said := fields.text(value, name):
                 self._titles[name] = said
 
@@ -212,7 +212,7 @@ def agent_message(value: Mapping[str, object]) -> Mapping[str, object] | None:
     if data.get("type") != "agent_progress" or not fields.text(data, "agentId"):
         return None
     inner = fields.mapping(data, "message")
-    return inner if inner.get("type") in MESSAGES else None
+    return inner if fields.text(inner, "type") in MESSAGES else None
 
 
 def agent_lane(value: Mapping[str, object]) -> str:
@@ -236,7 +236,11 @@ def is_prompt(value: Mapping[str, object]) -> bool:
     content = fields.mapping(value, "message").get("content")
     if isinstance(content, str):
         return bool(content)
-    kinds = {block.get("type") for block in content if isinstance(block, dict)} if isinstance(content, list) else set()
+    kinds = (
+        {fields.text(block, "type") for block in content if isinstance(block, dict)}
+        if isinstance(content, list)
+        else set()
+    )
     return bool(kinds) and "tool_result" not in kinds
 
 

@@ -12,7 +12,7 @@ class Branching(NamedTuple):
     """A dialog of the session.
 
     Attributes:
-        key: The reader's key: `main`, the lane's name, or the id of the record that a fork begins with.
+        key: The reader's key: `main`, the lane's name, or `fork:` and the id of the record that a fork begins with.
         lane: The number of the lane it belongs to.
         parent: The number of the dialog it leaves; -1 for the first dialog of a lane.
         leaves: The node after which it leaves its parent; `ROOT` for the very beginning.
@@ -63,7 +63,7 @@ class Tree:
                 continue
             here, taken = (lane, began[lane]) if parent == ROOT else (self.of_node[parent], went_on[parent])
             if leads[node] and taken:
-                self.dialogs.append(Branching(keys[node], lane, here, parent))
+                self.dialogs.append(Branching(f"fork:{keys[node]}", lane, here, parent))
                 here = len(self.dialogs) - 1
             elif leads[node] and parent == ROOT:
                 began[lane] = 1

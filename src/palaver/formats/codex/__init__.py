@@ -31,9 +31,11 @@ class Codex:
     def sniff(self, source: Source) -> float:
         """Tell how surely it is a Codex rollout."""
         records = source.opening.records
-        if any(record.get("type") in ENVELOPES and isinstance(record.get("payload"), dict) for record in records):
+        if any(
+            fields.text(record, "type") in ENVELOPES and isinstance(record.get("payload"), dict) for record in records
+        ):
             return 1.0
-        bare = any(record.get("type") in SPOKEN | OUTPUTS for record in records)
+        bare = any(fields.text(record, "type") in SPOKEN | OUTPUTS for record in records)
         headed = bool(records) and "id" in records[0] and "timestamp" in records[0] and "type" not in records[0]
         return 0.8 if bare and headed else 0.0
 

@@ -36,7 +36,7 @@ def told(payload: Mapping[str, object], key: str, at: float) -> Message:
         InvalidMessage: It is none.
     """
     contents = blocks_of(payload.get("content"))
-    role = payload.get("role")
+    role = fields.text(payload, "role")
     if role in {"developer", "system"}:
         extra: dict[str, Any] = {} if role == "system" else {"source_role": role}
         return SystemMessage(id=key, timestamp=at, contents=contents, **extra)
@@ -118,4 +118,4 @@ def output(payload: Mapping[str, object], key: str, at: float) -> Message:
 
 def is_output(payload: Mapping[str, object]) -> bool:
     """Tell whether an item answers a call."""
-    return payload.get("type") in OUTPUTS
+    return fields.text(payload, "type") in OUTPUTS

@@ -204,6 +204,6 @@ class Reading:
         if item.get("type") != "message":
             return Derived(text=ENCRYPTED, label="summary", sources=tuple(self._writer.spans()))
         text = "\n".join(b.content for b in blocks_of(item.get("content")) if isinstance(b, TextContent))
-        if item.get("role") in {"developer", "system"} or said_by_harness(item):
+        if fields.text(item, "role") in {"developer", "system"} or said_by_harness(item):
             return Derived(text=text, label="notice", speaker="harness", trust="harness")
         return Derived(text=text, label="summary", sources=tuple(self._writer.spans()))

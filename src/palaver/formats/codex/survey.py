@@ -123,13 +123,13 @@ def envelope(value: Mapping[str, object]) -> tuple[str, Mapping[str, object]]:
 
 def is_spoken(kind: str, payload: Mapping[str, object]) -> bool:
     """Tell whether an item is part of a response of the model."""
-    inner = payload.get("type")
+    inner = fields.text(payload, "type")
     return kind == "response_item" and (inner in SPOKEN or (inner == "message" and payload.get("role") == "assistant"))
 
 
 def is_call(payload: Mapping[str, object]) -> bool:
     """Tell whether an item calls a tool whose output is an item of its own."""
-    return payload.get("type") in {"function_call", "custom_tool_call", "tool_search_call", "local_shell_call"}
+    return fields.text(payload, "type") in {"function_call", "custom_tool_call", "tool_search_call", "local_shell_call"}
 
 
 def call_of(payload: Mapping[str, object]) -> tuple[str, object]:
@@ -144,7 +144,7 @@ def call_of(payload: Mapping[str, object]) -> tuple[str, object]:
 
 def declared(payload: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
     """Give the tools that a tool search found: declarations as the provider reads them."""
-    if payload.get("type") in OUTPUTS:
+    if fields.text(payload, "type") in OUTPUTS:
         for tool in fields.objects(payload, "tools"):
             yield from fields.objects(tool, "tools") if tool.get("type") == "namespace" else (tool,)
 

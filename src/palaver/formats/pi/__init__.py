@@ -46,8 +46,8 @@ def _is_header(record: Mapping[str, object]) -> bool:
 
 
 def _is_message(record: Mapping[str, object]) -> bool:
-    known = record.get("type") in TYPES and "uuid" not in record and "sessionId" not in record
-    return known and fields.mapping(record, "message").get("role") in ROLES
+    known = fields.text(record, "type") in TYPES and "uuid" not in record and "sessionId" not in record
+    return known and fields.text(fields.mapping(record, "message"), "role") in ROLES
 
 
 def _session(member: Member, ordinal: int) -> Iterator[Event]:

@@ -80,7 +80,7 @@ class Survey:
         if value.get("type") == "session_info":
             self.title = fields.text(value, "name") or self.title
         said = fields.mapping(value, "message")
-        if value.get("type") in SPOKEN_TYPES and said.get("role") == "assistant":
+        if fields.text(value, "type") in SPOKEN_TYPES and said.get("role") == "assistant":
             self.model = self.model or fields.text(said, "model")
             for block in fields.objects(said, "content"):
                 if block.get("type") == "toolCall":
@@ -96,7 +96,8 @@ class Survey:
             self.index[key] = entry
         here = self.of_entry[parent] if parent != NONE else 0
         if parent in self._followed:
-            self.dialogs.append(Branching(key or str(record.ordinal), here, parent))
+            name = f"{key}#{record.ordinal}" if self.index.get(key) != entry else key
+            self.dialogs.append(Branching(f"fork:{name}", here, parent))
             here = len(self.dialogs) - 1
         self._followed.add(parent)
         self.of_entry.append(here)
