@@ -1,11 +1,12 @@
 """Claude Code sessions: each trap of the format, in a transcript of a few lines."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from palaver.log import Compaction, ContextEdit, Custom, ErrorEntry, MessageEntry, ModeChange, ModelChange, Toolset
-from palaver.messages import Role, Speaker, ToolResultContent
+from palaver.messages import ImageContent, Role, Speaker, ToolResultContent
 from tests.formats.transcripts import Claude, Landed, Read, call, read_bytes, shown, text
 
 
@@ -161,7 +162,7 @@ def test_progress_in_the_chain_is_passed_through(tmp_path: Path) -> None:
 
 def sidechain(agent: str | None) -> Claude:
     """Write a session whose sub-agent is recorded as a sidechain."""
-    about = {"isSidechain": True} | ({"agentId": agent} if agent else {})
+    about: dict[str, Any] = {"isSidechain": True} | ({"agentId": agent} if agent else {})
     session = Claude()
     session.user("u1", "Review this.")
     session.model("a1", "msg_1", call("t1", "Task", prompt="Read everything.", subagent_type="reviewer"))
@@ -425,7 +426,7 @@ def test_pictures_become_media_and_unknown_blocks_stay_whole(tmp_path: Path) -> 
     session.user("u1", [picture, {"type": "hologram", "depth": 3}])
     (message,) = read(tmp_path, session).said()
     image, unknown = message.contents
-    assert image.type == "image"
+    assert isinstance(image, ImageContent)
     assert image.images[0].media_type == "image/png"
     assert (unknown.type, unknown.model_extra) == ("hologram", {"depth": 3})
 

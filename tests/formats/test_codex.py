@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from palaver.log import Compaction, Custom, ErrorEntry, Instructions, ModeChange, ModelChange, Toolset
-from palaver.messages import Role, Speaker, ToolCallContent, ToolResultContent
+from palaver.messages import Role, Speaker, TextContent, ToolCallContent, ToolResultContent
 from tests.formats.transcripts import Landed, Read, codex, event, item, jsonl, read_bytes, said, shown, tokens
 
 TURN = ("turn_context", {"turn_id": "t", "model": "gpt-5.3-codex", "effort": "high", "approval_policy": "never"})
@@ -172,7 +172,7 @@ def test_a_replaced_history_is_a_compaction(tmp_path: Path) -> None:
         "user: [The summary of what came before is encrypted for the provider and cannot be read.]",
         "user: Second.",
     ]
-    assert [block.content.content for block in landed.view().system if block.content.type == "text"] == [
+    assert [block.content.content for block in landed.view().system if isinstance(block.content, TextContent)] == [
         "You are Codex."
     ]
     assert [tool.name for tool in landed.view().tools] == ["exec_command"]

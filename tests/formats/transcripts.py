@@ -12,7 +12,7 @@ from typing import Any
 from palaver.formats import Branch, Conversation, Event, Loss, Put, matches, open_source
 from palaver.ids import DialogId, SessionId, derive_id
 from palaver.log import Entry, MessageEntry, Node, Span, decode_entry, draft, rule
-from palaver.messages import Message, canonical_json
+from palaver.messages import Message, ToolResultContent, canonical_json
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord
 from palaver.view import View, fold
@@ -154,11 +154,13 @@ def shown(view: View) -> list[str]:
             for block in turn.blocks:
                 content: Any = block.content
                 words = {
-                    "text": lambda c: c.content,
-                    "tool_call": lambda c: f"{c.name}({c.id})",
-                    "tool_result": lambda c: f"{c.id}={c.text()}",
-                    "thinking": lambda c: f"({c.content})",
-                }.get(content.type, lambda c: c.type)(content)
+                    "text": "{0.content}",
+                    "tool_call": "{0.name}({0.id})",
+                    "tool_result": "{0.id}={1}",
+                    "thinking": "({0.content})",
+                }.get(content.type, content.type)
+                result = content.text() if isinstance(content, ToolResultContent) else ""
+                words = words.format(content, result)
                 lines.append(f"{turn.role.value}: {words}")
     return lines
 
