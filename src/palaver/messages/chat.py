@@ -72,7 +72,7 @@ def from_chat_dict(message: Mapping[str, Any], **fields: Any) -> Message:  # noq
     legacy = rest.pop("function_call", None)
     if legacy:
         calls = (*calls, call_of({"function": legacy}))
-    return Message(**beside(Message, rest) | own | {"contents": (*contents, *calls)} | fields)
+    return Message.from_dict(beside(Message, rest) | own | {"contents": (*contents, *calls)} | fields)
 
 
 def from_anthropic_dict(message: Mapping[str, Any], **fields: Any) -> Message:  # noqa: ANN401 - fields of a message
@@ -94,7 +94,7 @@ def from_anthropic_dict(message: Mapping[str, Any], **fields: Any) -> Message:  
     word = rest.get("stop_reason")
     if isinstance(word, str):
         own["stop_reason"] = stop_reason_of(word)
-    return Message(**beside(Message, rest) | own | {"contents": contents} | fields)
+    return Message.from_dict(beside(Message, rest) | own | {"contents": contents} | fields)
 
 
 def _own(rest: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,8 @@ from enum import Enum
 from math import isfinite
 from typing import Any, NoReturn
 
+from pydantic_core import CoreSchema, core_schema
+
 from palaver.errors import InvalidMessage
 from palaver.messages.normalize import ADDED, REPLACEMENT, Change, clean_text, is_clean
 
@@ -44,6 +46,21 @@ class FrozenDict(dict[str, Any]):
         if changes:
             raise InvalidMessage(f"{changes[0].place} has no place in JSON.", hint="Use freeze() to have it replaced.")
         super().__init__(frozen)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
+        """Accept what is frozen already; a model freezes its fields before they are validated."""
+        return core_schema.no_info_plain_validator_function(
+            cls._validated,
+            json_schema_input_schema=core_schema.dict_schema(),
+            serialization=core_schema.plain_serializer_function_ser_schema(thaw),
+        )
+
+    @classmethod
+    def _validated(cls, value: object) -> FrozenDict:
+        if isinstance(value, FrozenDict):
+            return value
+        raise ValueError("must be a mapping")
 
     __setitem__ = _refuse
     __delitem__ = _refuse

@@ -263,7 +263,8 @@ _SPEAKING = frozenset({SystemMessage, UserMessage, AssistantMessage, ToolMessage
 
 def _member(fields: Mapping[str, Any]) -> type[Message]:
     """Choose the class for the fields of a message, and refuse fields that say nothing."""
-    member = _MEMBER_OF_ROLE[read_role(fields.get("role") or Role.USER)]
+    word = fields.get("role")
+    member = UserMessage if word is None else _MEMBER_OF_ROLE[read_role(word)]
     if member in _SPEAKING and fields.get("contents") is None and fields.get("content") is None:
         _refuse_silence(fields)
     return member

@@ -138,7 +138,7 @@ def beside(kind: type[Value], rest: Mapping[str, Any]) -> Fields:
 
 
 def _made(kind: type[Block], own: Fields, rest: Mapping[str, Any]) -> Block:
-    return kind(**own, **beside(kind, rest))
+    return kind.from_dict(own | beside(kind, rest))
 
 
 def _block_of(part: object) -> Content:

@@ -142,7 +142,8 @@ class MessageRecord(Value):
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
         """Turn the convenient forms into blocks and derive what was not given."""
-        role = values["role"] = read_role(values.get("role") or cls.__pydantic_fields__["role"].default)
+        word = values.get("role")
+        role = values["role"] = read_role(cls.__pydantic_fields__["role"].default if word is None else word)
         if not CONVENIENT.isdisjoint(values):
             take_convenient(role, values)
         contents = values.setdefault("contents", ())

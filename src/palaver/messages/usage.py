@@ -13,8 +13,6 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
-from pydantic_core import CoreSchema, core_schema
-
 from palaver.messages.frozen import FrozenDict, freeze
 
 __all__ = ["InvokeCost", "Usage", "UsageCost"]
@@ -188,14 +186,8 @@ class Usage(FrozenDict):
         dict.__init__(self, freeze({**(raw or {}), **figures}, "usage", []))  # counts and prices: nothing to report
 
     @classmethod
-    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
-        """Validate as a usage or a plain mapping."""
-        return core_schema.no_info_plain_validator_function(
-            cls._validated, serialization=core_schema.plain_serializer_function_ser_schema(dict)
-        )
-
-    @classmethod
     def _validated(cls, value: object) -> Usage:
+        """Accept a usage, a plain mapping, or the usage object of a provider's package."""
         if isinstance(value, Usage):
             return value
         if isinstance(value, Mapping):

@@ -7,10 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
-from pydantic_core import CoreSchema, core_schema
 
 from palaver.errors import InvalidMessage, PalaverError
-from palaver.messages.frozen import FrozenDict, freeze, thaw
+from palaver.messages.frozen import FrozenDict, freeze
 from palaver.messages.normalize import Change, clean_text
 
 if TYPE_CHECKING:
@@ -25,25 +24,7 @@ else:
 __all__ = ["JsonObject", "Value", "ValueMeta", "own_error"]
 
 
-class _JsonSchema:
-    """The schema of a mapping that :func:`freeze` made."""
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
-        return core_schema.no_info_plain_validator_function(
-            cls._validated,
-            json_schema_input_schema=core_schema.dict_schema(),
-            serialization=core_schema.plain_serializer_function_ser_schema(thaw),
-        )
-
-    @staticmethod
-    def _validated(value: object) -> FrozenDict:
-        if isinstance(value, FrozenDict):
-            return value
-        raise ValueError("must be a mapping")
-
-
-JsonObject = Annotated[Mapping[str, Any], _JsonSchema]
+JsonObject = Annotated[Mapping[str, Any], FrozenDict]
 """A field that holds any JSON object; what it hands out is read-only all the way down."""
 
 
@@ -66,18 +47,20 @@ class ValueMeta(ModelMetaclass):
     def __call__(self, /, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any value
         """Construct a value."""
         if args:
-            values |= zip(self._by_position(len(args)), args, strict=True)
+            values = self._by_position(args, values)
         try:
             return super().__call__(**self._from_python(values))
         except ValidationError as error:
             raise own_error(self.__name__, error) from error
 
-    def _by_position(self, count: int) -> list[str]:
-        """Name the first fields in the order they are declared; the type is no position."""
-        names = [name for name in self.__pydantic_fields__ if name not in {"type", "changes"}]
-        if count > len(names):
-            raise TypeError(f"{self.__name__} takes at most {len(names)} positional arguments, {count} were given.")
-        return names[:count]
+    def _by_position(self, args: tuple[Any, ...], values: dict[str, Any]) -> dict[str, Any]:
+        """Name arguments in the order in which the fields are declared; the type is no position."""
+        names = [name for name in self.__pydantic_fields__ if name not in {"type", "changes"}][: len(args)]
+        if len(args) > len(names):
+            raise TypeError(f"{self.__name__} takes at most {len(names)} positional arguments, {len(args)} were given.")
+        if not values.keys().isdisjoint(names):
+            raise TypeError(f"{self.__name__} got {', '.join(values.keys() & names)} by position and by name.")
+        return dict(zip(names, args, strict=True)) | values
 
     def _from_python(self, values: dict[str, Any]) -> dict[str, Any]:
         """Resolve what only a program may pass, such as a path; metaclasses of classes with such fields override it."""
