@@ -1,0 +1,384 @@
+"""The acceptance scenarios of the source documents that messages alone can meet."""
+
+import base64
+import io
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from palaver.errors import InvalidMedia, InvalidMessage
+from palaver.messages import (
+    APITypes,
+    AssistantMessage,
+    AudioContent,
+    BaseMessage,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    FunctionCall,
+    ImageContent,
+    InvokeCost,
+    Message,
+    Modalities,
+    Role,
+    Speaker,
+    StopReason,
+    SystemMessage,
+    TextContent,
+    ThinkingContent,
+    TokenLogprob,
+    ToolCallContent,
+    ToolKind,
+    ToolMessage,
+    ToolResultContent,
+    UnknownContent,
+    Usage,
+    UsageCost,
+    UserMessage,
+)
+
+JPEG, PNG, GIF = b"\xff\xd8\xff\xe0rest", b"\x89PNG\r\n\x1a\nrest", b"GIF89arest"
+WEBP = b"RIFF\x04\0\0\0WEBPrest"
+
+
+def b64(data: bytes) -> str:
+    """Spell bytes as base64."""
+    return base64.b64encode(data).decode()
+
+
+def test_A01_a_message_has_a_cost_says_whether_it_calls_and_has_a_safe_name() -> None:
+    """R14-R16: cost from usage fields, function calls as a question, a name fit for a provider."""
+    user = Message(role="user", content="hi", name="agent/007:x")
+    answer = Message(
+        role="assistant",
+        content="hello",
+        usage={
+            "prompt_tokens": 12,
+            "completion_tokens": 5,
+            "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": 1},
+            "completion_tokens_details": {"reasoning_tokens": 2, "audio_tokens": 3},
+            "prompt_cost": 0.25,
+            "completion_cost": 0.5,
+            "response_cost": 0.75,
+        },
+    )
+    request = Message(role=Role.TOOL_CALL, function_calls=[FunctionCall("c1", "look", {"at": "it"})])
+    assert answer.cost == InvokeCost(
+        prompt_tokens=12,
+        completion_tokens=5,
+        total_tokens=17,
+        cached_prompt_tokens=4,
+        reasoning_tokens=2,
+        audio_prompt_tokens=1,
+        audio_completion_tokens=3,
+        prompt_cost=0.25,
+        completion_cost=0.5,
+        cost=0.75,
+    )
+    assert user.cost == InvokeCost()
+    assert [message.is_function_call for message in (user, answer, request)] == [False, False, True]
+    assert user.sanitized_name == "agent_007_x"
+    for name in ("agent/007:x", "", "ж" * 100, "a" * 100):
+        safe = Message(role="user", content="", name=name).sanitized_name
+        assert re.fullmatch(r"[A-Za-z0-9_-]{1,64}", safe)
+
+
+class Opaque:
+    """An object of a tool that JSON knows nothing of."""
+
+    def __str__(self) -> str:
+        return "opaque"
+
+
+def test_A02_every_field_survives_a_round_trip_through_a_dict() -> None:
+    """R18: from_dict(to_dict(m)) equals m for every field, and json.dumps works, objects of tools included."""
+    call = FunctionCall("c1", "look", {"at": "it"}, result=Opaque(), result_str="seen", error_message="no")
+    message = Message(
+        role="assistant",
+        content=[
+            {"type": "text", "text": "see"},
+            {"type": "image_url", "image_url": {"url": f"data:;base64,{b64(PNG)}"}},
+        ],
+        name="coder",
+        function_calls=[call],
+        parsed={"answer": [1, {"a": None}]},
+        usage={"prompt_tokens": 1, "service_tier": "default"},
+        model="gpt-5",
+        logprobs=[{"token": "a", "logprob": -0.5, "later": 1}, -1.5, float("-inf"), "b"],
+        metadata={"tool_call_id": "c0", "dialog_id": "d" * 32},
+        api_type=APITypes.RESPONSE,
+        vectors=[0.5, 1.0],
+        stop_reason="tool_calls",
+        error="cut short",
+        response_id="resp_1",
+        speaker="model",
+        modality="image",
+        later_field={"kept": [True]},
+    )
+    fields = message.to_dict()
+    again = Message.from_dict(json.loads(json.dumps(fields)))
+    assert again == message
+    for name in type(message).model_fields:
+        assert getattr(again, name) == getattr(message, name), name
+    assert again.model_extra == {"later_field": {"kept": [True]}}
+    assert [(one.token, one.logprob) for one in again.logprobs] == [("a", -0.5), ("", -1.5), ("", None), ("b", None)]
+    assert isinstance(again.logprobs[0], TokenLogprob)
+    (seen,) = again.function_calls
+    assert (seen.result, seen.result_str, seen.error_message, seen.success) == ("opaque", "seen", "no", False)
+
+
+def test_A27_content_blocks_have_the_defaults_of_the_page_and_share_nothing() -> None:
+    """R184-R187, R200-R202: each default, by keyword and by position; no default is shared or can be changed."""
+    defaults: dict[type, dict[str, Any]] = {
+        TextContent: {"type": "text", "content": ""},
+        ImageContent: {"type": "image", "images": ()},
+        AudioContent: {"type": "audio", "audio": ()},
+        ThinkingContent: {"type": "thinking", "content": "", "signature": ""},
+        ToolCallContent: {"type": "tool_call", "id": "", "name": "", "kind": None, "args": {}},
+        ToolResultContent: {
+            "type": "tool_result",
+            "id": "",
+            "content": "",
+            "is_error": False,
+            "metadata": {},
+            "terminate": False,
+        },
+    }
+    for kind, fields in defaults.items():
+        block = kind()
+        assert {name: getattr(block, name) for name in fields} == fields
+    with pytest.raises(TypeError):
+        ToolCallContent().args["a"] = 1  # type: ignore[index]
+    with pytest.raises(TypeError):
+        ToolResultContent().metadata["a"] = 1  # type: ignore[index]
+    given = {"a": [1]}
+    call = ToolCallContent("c1", "look", ToolKind.READ, given)
+    given["a"].append(2)
+    assert (call.id, call.name, call.kind, call.args) == ("c1", "look", "read", {"a": [1]})
+    assert TextContent("x").content == "x"
+    assert ThinkingContent("why", "sig").signature == "sig"
+    with pytest.raises(TypeError, match="at most 1 positional"):
+        TextContent("x", "y")  # type: ignore[misc]
+
+
+def saved(image: Image.Image, kind: str) -> bytes:
+    """Encode a Pillow image."""
+    buffer = io.BytesIO()
+    image.save(buffer, format=kind)
+    return buffer.getvalue()
+
+
+def test_A28_images_come_as_addresses_base64_bytes_pillow_images_and_files(tmp_path: Path) -> None:
+    """R187-R193: the pairs of to_base64() are exact, in order, and the label is what the bytes are."""
+    path = tmp_path / "shot.png"
+    path.write_bytes(PNG)
+    block = ImageContent(["https://example.org/a.png", b64(JPEG), PNG, GIF, WEBP, path])
+    assert block.to_base64() == [
+        ("https://example.org/a.png", ""),
+        (b64(JPEG), "image/jpeg"),
+        (b64(PNG), "image/png"),
+        (b64(GIF), "image/gif"),
+        (b64(WEBP), "image/webp"),
+        (b64(PNG), "image/png"),
+    ]
+    assert (
+        ImageContent.from_file(path).to_base64()
+        == ImageContent.from_file(str(path)).to_base64()
+        == [(b64(PNG), "image/png")]
+    )
+    assert ImageContent.from_url("http://example.org/b").to_base64() == [("http://example.org/b", "")]
+    path.unlink()
+    assert block.to_base64()[-1] == (b64(PNG), "image/png")  # read when it was made
+    assert ImageContent().images == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("JPEG", "image/jpeg"),
+        ("PNG", "image/png"),
+        ("GIF", "image/gif"),
+        ("WEBP", "image/webp"),
+        ("BMP", "image/png"),
+        ("TIFF", "image/png"),
+    ],
+)
+def test_A28_pillow_images_keep_their_format_if_models_read_it(kind: str, expected: str) -> None:
+    """R191: an image's own format, PNG for one without and for formats no model reads, so that the label is true."""
+    loaded = Image.open(io.BytesIO(saved(Image.new("RGB", (2, 2), "red"), kind)))
+    ((data, media_type),) = ImageContent([loaded]).to_base64()
+    assert media_type == expected
+    assert Image.MIME[str(Image.open(io.BytesIO(base64.b64decode(data))).format)] == expected
+    ((_, media_type),) = ImageContent([Image.new("CMYK", (1, 1))]).to_base64()
+    assert media_type == "image/png"
+
+
+@pytest.mark.parametrize(
+    "bad", [b"no image", b"", "not base64!", "file:/etc/hostname", "/etc/hostname", "data:image/png", b64(b"BMno"), 7]
+)
+def test_A28_what_is_no_image_is_refused(bad: object) -> None:
+    """R190: unknown bytes are an error, never a wrong label; a string is never a path."""
+    with pytest.raises(InvalidMedia):
+        ImageContent([bad])
+
+
+def test_A28_a_data_address_is_split_and_its_type_checked() -> None:
+    """R188: only http and https are addresses; a data: address is decoded, and its bytes overrule its label."""
+    assert ImageContent([f"data:image/jpeg;base64,{b64(PNG)}"]).to_base64() == [(b64(PNG), "image/png")]
+    assert ImageContent(["data:image/svg+xml,%3Csvg/%3E"]).to_base64() == [(b64(b"<svg/>"), "image/svg+xml")]
+
+
+AUDIO = [
+    (b"ID3rest", "audio/mpeg"),
+    (b"\xff\xfbrest", "audio/mpeg"),
+    (b"\xff\xf3rest", "audio/mpeg"),
+    (b"\xff\xf2rest", "audio/mpeg"),
+    (b"OggSrest", "audio/ogg"),
+    (b"fLaCrest", "audio/flac"),
+    (b"RIFF\0\0\0\0WAVErest", "audio/wav"),
+    (b"RIFF\0\0\0\0AVI rest", "audio/mpeg"),
+    (b"whatever", "audio/mpeg"),
+]
+
+
+@pytest.mark.parametrize(("data", "expected"), AUDIO)
+def test_A29_sound_is_known_by_its_first_bytes(data: bytes, expected: str, tmp_path: Path) -> None:
+    """R194-R199: every row of the table, as bytes, base64, file: and through the factories."""
+    path = tmp_path / "clip"
+    path.write_bytes(data)
+    pair = (b64(data), expected)
+    assert AudioContent([data, b64(data), f"file:{path}", path]).to_base64() == [pair] * 4
+    assert AudioContent.from_file(path).to_base64() == AudioContent.from_base64(b64(data)).to_base64() == [pair]
+
+
+def test_A29_only_a_constructor_reads_a_file() -> None:
+    """R197: a string that came from outside is never a path, whatever door it comes through."""
+    stolen = {"type": "audio", "audio": ["file:/etc/hostname"]}
+    doors: list[Callable[[], object]] = [
+        lambda: AudioContent.model_validate(stolen),
+        lambda: AudioContent.model_validate_json(json.dumps(stolen)),
+        lambda: Message(role="user", contents=[stolen]),  # type: ignore[list-item]
+        lambda: Message(role="user", content=[stolen]),
+        lambda: Message.from_dict({"role": "user", "contents": [stolen]}),
+        lambda: UserMessage.model_validate_json(json.dumps({"contents": [stolen]})),
+        lambda: ImageContent.model_validate({"images": [Path("/etc/hostname")]}),
+        lambda: AudioContent.from_dict(stolen),
+    ]
+    for door in doors:
+        with pytest.raises(ValueError, match="no address and no base64|no image"):
+            door()
+    foreign = {"type": "tool_result", "tool_use_id": "c1", "content": [stolen]}
+    assert Message(content=[foreign]).contents == (UnknownContent(type="unreadable", part=foreign),)
+    odd = {"type": "input_audio", "input_audio": {"data": b64(b"ID3")}, "images": ["file:/etc/hostname"]}
+    assert Message(content=[odd]).contents[0].model_extra == {"images": ["file:/etc/hostname"]}
+    with pytest.raises(FileNotFoundError):
+        AudioContent(["file:/no/such/file"])
+
+
+def test_A30_a_user_message_with_sound_is_text_then_sound(tmp_path: Path) -> None:
+    """R209: the seed's snippet, and the same with images."""
+    (tmp_path / "clip.mp3").write_bytes(b"ID3rest")
+    msg = UserMessage.with_audio("Transcribe this", [(tmp_path / "clip.mp3").read_bytes()])
+    text, sound = msg.contents
+    assert (text, sound) == (TextContent("Transcribe this"), AudioContent([b"ID3rest"]))
+    assert msg.modality is Modalities.AUDIO
+    seen = UserMessage.with_images("describe this", [PNG, JPEG])
+    assert seen.contents == (TextContent("describe this"), ImageContent([PNG, JPEG]))
+    assert seen.modality is Modalities.IMAGE
+
+
+def test_A31_every_message_has_role_id_and_time_and_the_factories_work() -> None:
+    """R206-R215: fresh ids, the clock, role values, factories, accessors in order; the family shares one base."""
+    made: list[Message] = [
+        SystemMessage.text("You are a helpful assistant."),
+        UserMessage.text("hello"),
+        AssistantMessage(
+            contents=[TextContent("a"), ThinkingContent("t", "s"), TextContent("b"), ToolCallContent("1", "f")]
+        ),
+        ToolMessage.from_results([ToolResultContent("1", "x"), ToolResultContent("2", "y")]),
+        ToolMessage.from_result(ToolResultContent("1", "x")),
+        CustomMessage(custom_type="note", content="for later"),
+        BranchSummaryMessage(summary="went left", from_id="m1"),
+        CompactionSummaryMessage(summary="so far", tokens_before=9),
+    ]
+    assert [str(message.role) for message in made] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "custom",
+        "branch_summary",
+        "compaction_summary",
+    ]
+    assert all(isinstance(message, BaseMessage) for message in made)
+    assert len({message.id for message in made}) == len(made)
+    assert all(isinstance(message.timestamp, float) and message.timestamp > 1.7e9 for message in made)
+    answer = made[2]
+    assert answer.text_content() == "ab"
+    assert [call.name for call in answer.tool_calls()] == ["f"]
+    assert [thought.signature for thought in answer.thinking()] == ["s"]
+    assert (answer.error, answer.usage) == ("", Usage())
+    assert [result.id for result in made[3].tool_results()] == ["1", "2"]
+    assert made[6].text_content() == "went left"
+    assert made[7].content == "so far"
+    assert [message.speaker for message in made[:4]] == [Speaker.HARNESS, Speaker.HUMAN, Speaker.MODEL, Speaker.TOOL]
+    assert {reason.value for reason in StopReason} == {
+        "stop",
+        "length",
+        "tool_calls",
+        "content_filter",
+        "abort",
+        "error",
+    }
+    results = [ToolResultContent("1", "x")]
+    batch = ToolMessage.from_results(results)
+    results.clear()
+    assert len(batch.contents) == 1
+
+
+def test_A32_usage_and_its_cost_start_at_zero_and_share_nothing() -> None:
+    """R235, R236, R238: all zero, the nested cost included; context size is input and output of the last turn."""
+    usage = Usage()
+    figures = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+    assert figures == (0, 0, 0, 0)
+    assert usage.cost == UsageCost(input=0.0, output=0.0, cache_read=0.0, cache_write=0.0, total=0.0)
+    own = Usage(
+        input_tokens=100, output_tokens=20, cache_read_tokens=40, cache_write_tokens=10, cost=UsageCost(total=0.5)
+    )
+    assert (own.input_tokens, own.output_tokens, own.cache_read_tokens, own.cache_write_tokens) == (100, 20, 40, 10)
+    assert own.cost.total == 0.5
+    assert own.context_tokens == 120
+    assert Usage().cost.total == 0.0
+
+
+def test_A35_a_message_says_something_or_calls_something() -> None:
+    """R247-R252: None with calls is accepted, neither is refused, and plain text gives a dict of two keys."""
+    calls = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at":"it"}'}}]
+    asking = Message(role="assistant", content=None, tool_calls=calls)
+    assert asking.content is None
+    assert asking.to_api_dict() == {"role": "assistant", "content": None, "tool_calls": calls}
+    for silent in (
+        {},
+        {"content": None},
+        {"content": None, "tool_calls": []},
+        {"role": "assistant", "tool_calls": None},
+    ):
+        with pytest.raises(InvalidMessage, match="needs content or tool calls"):
+            Message(**silent)
+        with pytest.raises(ValueError, match="needs content or tool calls"):
+            Message.model_validate(silent)
+    plain = Message(content="hi", metadata={"secret": 1}, static=True)
+    assert plain.role is Role.USER
+    assert plain.to_api_dict() == {"role": "user", "content": "hi"}
+    assert "static" not in plain.to_dict()
+    answered = Message(role="tool", content="seen", tool_call_id="c1", name="look")
+    assert answered.to_api_dict() == {"role": "tool", "content": "seen", "tool_call_id": "c1", "name": "look"}
+    for message in (plain, asking, answered):
+        again = Message(**message.to_api_dict())
+        assert again.contents == message.contents

@@ -1,0 +1,172 @@
+"""One family: Message gives its members, by every door, and nothing else."""
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from palaver.errors import InvalidMessage
+from palaver.messages import (
+    AgentMessage,
+    AssistantMessage,
+    BranchSummaryMessage,
+    CompactionSummaryMessage,
+    CustomMessage,
+    LLMMessage,
+    Message,
+    Role,
+    Speaker,
+    SystemMessage,
+    TextContent,
+    ToolMessage,
+    Trust,
+    UserMessage,
+    decode,
+    encode,
+)
+
+FAMILY = {
+    "system": SystemMessage,
+    "developer": SystemMessage,
+    "user": UserMessage,
+    "assistant": AssistantMessage,
+    "tool_call": AssistantMessage,
+    "tool": ToolMessage,
+    "custom": CustomMessage,
+    "branch_summary": BranchSummaryMessage,
+    "compaction_summary": CompactionSummaryMessage,
+}
+
+
+@pytest.mark.parametrize("role", FAMILY)
+def test_every_door_gives_the_member_for_the_role(role: str) -> None:
+    """Constructor, model_validate, JSON, a field, and the member itself."""
+
+    class Holder(BaseModel):
+        message: Message
+
+    fields = {"role": role, "content": "x"}
+    made = [
+        Message(**fields),
+        Message.model_validate(fields),
+        Message.model_validate_json(json.dumps(fields)),
+        Message.from_dict(fields),
+        Holder.model_validate({"message": fields}).message,
+        Holder.model_validate_json(json.dumps({"message": fields})).message,
+        FAMILY[role](**fields),
+    ]
+    assert {type(message) for message in made} == {FAMILY[role]}
+    assert {message.role for message in made} == {Role(role)}
+    assert {message.content for message in made} == {"x"}
+
+
+@pytest.mark.parametrize("role", FAMILY)
+def test_no_door_gives_a_member_another_role(role: str) -> None:
+    """A class and its role always agree: constructors, validation and copies refuse the rest."""
+    member = FAMILY[role]
+    message = member(role=role, content="x")
+    for other in set(Role) - {Role(role), Role.ASSISTANT, Role.TOOL_CALL}:
+        with pytest.raises(InvalidMessage, match="role"):
+            member(role=other, content="x")
+        with pytest.raises(ValidationError):
+            member.model_validate({"role": other, "content": "x"})
+        with pytest.raises(InvalidMessage, match="role"):
+            message.model_copy(update={"role": other})
+
+
+@pytest.mark.parametrize("word", ["nobody", "", 7, [], {}, True])
+def test_an_unknown_role_is_refused_with_the_known_ones(word: object) -> None:
+    """The error says which roles there are; only None is no role given."""
+    with pytest.raises(InvalidMessage, match="Roles are: system, user"):
+        Message(role=word, content="x")  # type: ignore[arg-type]
+    with pytest.raises(InvalidMessage, match="Roles are: system, user"):
+        Message.from_dict({"role": word, "content": "x"})
+
+
+def test_somebodys_own_member_is_a_message_too() -> None:
+    """A subclass with fields of its own constructs as itself, fits every field of type Message, and keeps its class in copies."""
+
+    class Reviewed(UserMessage):
+        reviewer: str = ""
+
+    class Holder(BaseModel):
+        message: Message
+
+    mine = Reviewed(content="x", reviewer="ann")
+    assert Holder(message=mine).message is mine
+    assert type(mine.model_copy(update={"content": "y"})) is Reviewed
+    stored = decode(encode(mine)[0])
+    assert type(stored) is UserMessage
+    assert stored.model_extra == {"reviewer": "ann"}
+
+
+def test_the_unions_of_the_page_tell_messages_apart() -> None:
+    """R213, R214: LLMMessage and AgentMessage are unions that pydantic can read."""
+    assert isinstance(Message(content="x"), LLMMessage)
+    assert not isinstance(CustomMessage(), LLMMessage)
+    assert isinstance(CustomMessage(), AgentMessage)
+    read = TypeAdapter(list[AgentMessage]).validate_python([{"role": "custom"}, {"role": "tool", "contents": []}])
+    assert [type(message) for message in read] == [CustomMessage, ToolMessage]
+
+
+def test_a_message_that_cannot_be_says_where_and_why() -> None:
+    """Every finding is data: (place, fault), places as pydantic spells them."""
+    with pytest.raises(InvalidMessage) as raised:
+        Message(role="user", contents=[{"type": "text", "content": 7}], timestamp="soon")  # type: ignore[list-item, arg-type]
+    assert [place for place, _ in raised.value.faults] == ["contents.0.text.content", "timestamp"]
+    assert raised.value.__cause__ is not None
+
+
+@pytest.mark.parametrize("content", [b"bytes", 7, object(), [b"x"], [7], [{"no": "type"}], {"type": 7}])
+def test_R2_content_is_text_or_parts(content: Any) -> None:
+    """Anything else is refused by name."""
+    with pytest.raises(InvalidMessage, match="neither text nor|no content part|needs a type"):
+        Message(content=content)
+
+
+def test_a_message_can_be_described_to_others() -> None:
+    """A JSON schema exists for the root and every member, for interfaces that publish one."""
+    for kind in (Message, *FAMILY.values()):
+        assert json.dumps(kind.model_json_schema())
+
+
+def test_repr_shows_what_was_said_and_not_every_default() -> None:
+    """Somebody reads it in a terminal."""
+    shown = repr(UserMessage(content="hi", id="i", timestamp=1.5))
+    assert (
+        shown == "UserMessage(contents=(TextContent(content='hi'),), id='i', role=<Role.USER: 'user'>, timestamp=1.5)"
+    )
+
+
+def test_keywords_that_are_names_of_arguments_elsewhere_are_fields_like_others() -> None:
+    """A recorded message may have a key called self or cls."""
+    message = Message(**{"content": "x", "self": 1, "cls": 2, "values": 3, "args": 4})
+    assert message.model_extra == {"self": 1, "cls": 2, "values": 3, "args": 4}
+    assert decode(encode(message)[0]) == message
+
+
+def test_trust_goes_from_what_came_from_outside_to_what_the_program_says() -> None:
+    """DESIGN decision 9: the least of several is what a summary inherits; alone a summary is worth no more than a tool."""
+    assert Trust.OUTSIDE < Trust.MODEL < Trust.HUMAN < Trust.HARNESS
+    assert {speaker: speaker.trust for speaker in Speaker} == {
+        Speaker.HUMAN: Trust.HUMAN,
+        Speaker.MODEL: Trust.MODEL,
+        Speaker.TOOL: Trust.OUTSIDE,
+        Speaker.HARNESS: Trust.HARNESS,
+        Speaker.SUMMARY: Trust.OUTSIDE,
+    }
+    spoken = {role: Message(role=role, contents=[TextContent("x")]).speaker for role in Role}
+    assert spoken[Role.COMPACTION_SUMMARY] is spoken[Role.BRANCH_SUMMARY] is Speaker.SUMMARY
+    assert Message(role="user", content="x", speaker="harness").speaker is Speaker.HARNESS
+
+
+def test_R55_importing_messages_imports_nothing_heavy() -> None:
+    """No Pillow, no numpy, no network library comes with a message."""
+    script = "import sys, palaver.messages; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    loaded = set(run.stdout.split())
+    assert "palaver" in loaded
+    assert not loaded & {"PIL", "numpy", "httpx", "apsw", "tiktoken", "typer", "rich", "litellm", "asyncio"}
