@@ -10,8 +10,18 @@ from palaver.errors import PalaverError
 from palaver.formats import matches, open_source
 from palaver.formats.events import Loss
 from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, now
-from palaver.log import MessageEntry, Node, decode_entry, draft
-from palaver.messages import AssistantMessage, Message, Role, Speaker, SystemMessage, ToolMessage, UserMessage, media_of
+from palaver.log import Handle, MessageEntry, Node, decode_entry, draft
+from palaver.messages import (
+    AssistantMessage,
+    Message,
+    Role,
+    Speaker,
+    SystemMessage,
+    ThinkingContent,
+    ToolMessage,
+    UserMessage,
+    media_of,
+)
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
 from palaver.transcripts.importing import Importer
@@ -182,7 +192,7 @@ def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
 def _of_dialog(store: Store, node: Node) -> Iterator[Finding]:
     yield from _of_entries(store, node)
     view = fold(store, node.dialog_id, whole=True)
-    yield from _of_view(view)
+    yield from _of_view(store, view)
     yield from _of_wire(store, view)
 
 
@@ -222,7 +232,7 @@ _OF_REASON = {
 }
 
 
-def _of_view(view: View) -> Iterator[Finding]:
+def _of_view(store: Store, view: View) -> Iterator[Finding]:
     for exchange in view.exchanges:
         for block in exchange.blocks():
             place = str(block.origin or exchange.first or "")
@@ -238,8 +248,20 @@ def _of_view(view: View) -> Iterator[Finding]:
     for omission in view.omissions:
         if omission.reason in _OF_REASON:
             code, what, severity = _OF_REASON[omission.reason]
-            place = str(next(omission.handles(), ""))
-            yield Finding(place=place, code=code, what=what, severity=severity)
+            handle = next(omission.handles())
+            if omission.reason is Reason.EMPTY and _only_thought(store, handle):
+                code, what, severity = (
+                    "empty_thinking",
+                    "A thought that only its provider could read, and that was not kept.",
+                    "note",
+                )
+            yield Finding(place=str(handle), code=code, what=what, severity=severity)
+
+
+def _only_thought(store: Store, handle: Handle) -> bool:
+    entry = decode_entry(store.body(handle.dialog, handle.seq))
+    contents = entry.message.contents if isinstance(entry, MessageEntry) else ()
+    return bool(contents) and all(isinstance(block, ThinkingContent) for block in contents)
 
 
 _NATIVE = frozenset({"thinking", "failure"})

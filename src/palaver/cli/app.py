@@ -1,0 +1,78 @@
+"""The commands together, and how any of them ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from palaver.cli import doctor, export, imports, recall, search, sessions, show, stats, tree, view
+from palaver.cli.outcome import EXIT_HELP, Exit, tell
+from palaver.cli.surroundings import errors
+from palaver.errors import PalaverError
+
+app = typer.Typer(
+    name="palaver",
+    help="Sessions of LLM agents: import them, prove them valid, see what a model would see, and bring back what was left out.",
+    epilog=EXIT_HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (imports, sessions, show, tree, view, recall, search, doctor, export, stats):
+    command.register(app)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"palaver {version('palaver')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    *,
+    _shown: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line and give its exit code; the entry point exits with it."""
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        return int(app(words, standalone_mode=False) or Exit.OK)
+    except (typer.Abort, KeyboardInterrupt):
+        return _interrupted()
+    except typer.TyperException as error:
+        return _wrong_words(error)
+    except PalaverError as error:
+        return tell(error, json="--json" in words)
+    except BrokenPipeError:  # the reader of our output, such as head, has enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+    except OSError as error:
+        errors().print(f"palaver: {error.strerror or error}: {error.filename or ''}", style="red")
+        return Exit.INPUT
+
+
+def _wrong_words(error: typer.TyperException) -> int:
+    """Say what is wrong with the words of the command, and where its help is."""
+    show = getattr(error, "show", None)  # the usage, the parameter and close matches, as Typer words them
+    if callable(show):
+        show()
+    else:
+        errors().print(f"palaver: {error}", style="red")
+    return Exit.USAGE
+
+
+def _interrupted() -> int:
+    errors().print("palaver: interrupted; what was written is whole, and the command can be given again.")
+    return Exit.INTERRUPTED

@@ -1,0 +1,134 @@
+"""palaver import: sessions of other agents, and bundles, into the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from palaver.cli.options import JsonOption, StoreOption, opened
+from palaver.cli.outcome import Exit, print_json, tell
+from palaver.cli.surroundings import errors, output
+from palaver.errors import InvalidInput, UnsupportedTranscript
+from palaver.formats.events import Loss
+from palaver.store import Store
+from palaver.transcripts import Imported, Importer, import_bundle, losses_by_code
+
+_BUNDLE = b"palaver-bundle "
+_SHOWN = 5
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("import")(run)
+
+
+def run(
+    paths: Annotated[
+        list[Path], typer.Argument(metavar="PATH...", help="Transcripts, as they are or as .zst, .gz, .tar; bundles.")
+    ],
+    store: StoreOption = None,
+    source: Annotated[bool, typer.Option("--source/--no-source", help="Keep the file itself in the store.")] = True,
+    subject: Annotated[str, typer.Option(metavar="WHO", help="Whose data new sessions are.")] = "",
+    losses: Annotated[bool, typer.Option("--losses", help="List every loss, not the first few.")] = False,
+    json: JsonOption = False,
+) -> int:
+    """Import transcripts of other agents, or bundles. Importing again adds only what is new; nothing that was imported is ever changed."""
+    failed = 0
+    with opened(store, create=True) as target, _progress(hidden=json) as progress:
+        for path in paths:
+            task = progress.add_task(path.name, total=None, records=0)
+            importer = Importer(
+                target,
+                keep_source=source,
+                subject=subject,
+                progress=lambda count, task=task: progress.update(task, records=count),  # type: ignore[misc]
+            )
+            try:
+                for row in _imported(importer, target, path):
+                    print_json(row) if json else _print(progress, row, all_losses=losses)
+            except (UnsupportedTranscript, InvalidInput) as error:
+                failed += 1
+                progress.stop()
+                code = tell(error, json=json)
+                if len(paths) == 1:
+                    return code
+            progress.remove_task(task)
+    return Exit.FOUND if failed else Exit.OK
+
+
+def _imported(importer: Importer, store: Store, path: Path) -> Iterator[dict[str, object]]:
+    if path.is_file() and _is_bundle(path):
+        with path.open("rb") as file:
+            taken = import_bundle(store, file.read, str(path))
+        record = store.session(taken.session_id)
+        nodes = store.nodes(taken.session_id)
+        yield {
+            "file": str(path),
+            "format": "palaver-bundle",
+            "session": taken.session_id,
+            "name": record.name,
+            "outcome": "new" if taken.entries else "unchanged",
+            "dialogs": taken.dialogs,
+            "entries": taken.entries,
+            "records": sum(store.last(node.dialog_id).seq + 1 for node in nodes),
+            "messages": sum(store.last(node.dialog_id).number for node in nodes),
+            "lost": [],
+        }
+        return
+    for one in importer.import_path(path):
+        yield _row(one)
+
+
+def _is_bundle(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(_BUNDLE)) == _BUNDLE
+
+
+def _row(one: Imported) -> dict[str, object]:
+    return {
+        "file": str(one.path),
+        "format": one.format,
+        "session": one.session_id,
+        "name": one.name,
+        "outcome": one.outcome,
+        "dialogs": one.dialogs,
+        "entries": one.entries,
+        "records": one.records,
+        "messages": one.messages,
+        "lost": [_loss(loss) for loss in one.losses],
+    }
+
+
+def _loss(loss: Loss) -> dict[str, str]:
+    return {"place": loss.place, "reason": loss.reason, "code": loss.code, "severity": loss.severity}
+
+
+def _progress(*, hidden: bool) -> Progress:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.fields[records]:,} records"),
+    )
+    return Progress(*columns, TimeElapsedColumn(), console=errors(), transient=True, disable=hidden)
+
+
+def _print(progress: Progress, row: dict[str, object], *, all_losses: bool) -> None:
+    console = progress.console if progress.console.is_terminal else output()
+    console.print(
+        f"{row['outcome']:<9} {str(row['session'])[:12]}  {row['name']}  ({row['format']}: {row['records']:,} records, "
+        f"{row['messages']:,} messages, {row['dialogs']} dialogs; {row['entries']:,} entries written)"
+    )
+    lost = row["lost"]
+    if not isinstance(lost, list) or not lost:
+        return
+    kinds = losses_by_code(tuple(Loss(**loss) for loss in lost))
+    console.print(f"          reported: {', '.join(f'{count} {code}' for code, count in kinds.items())}")
+    shown = lost if all_losses else [loss for loss in lost if loss["severity"] != "note"][:_SHOWN]
+    for loss in shown:
+        console.print(f"          {loss['severity']}: {loss['place']}: {loss['reason']}")
+    if len(shown) < len(lost):
+        console.print(f"          … {len(lost) - len(shown)} more: --losses lists them all")

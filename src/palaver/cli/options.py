@@ -1,0 +1,54 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, TypeAlias
+
+import typer
+
+from palaver.cli.surroundings import store_url
+from palaver.errors import MissingStore
+from palaver.ids import DialogId
+from palaver.session import Session
+from palaver.store import Store, open_store
+
+StoreOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="The store: a file, sqlite:///path or memory:. Default: $PALAVER_STORE, else one file in your data folder.",
+    ),
+]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
+SessionArgument: TypeAlias = Annotated[
+    str, typer.Argument(metavar="SESSION", help="A session's id, the first 6 or more digits of it, or its name.")
+]
+DialogOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--dialog", metavar="D", help="A dialog's id or its first 6 or more digits. Default: the session's root."
+    ),
+]
+
+
+@contextmanager
+def opened(url: str | None, *, create: bool = False) -> Iterator[Store]:
+    """Open the store that was named, and close it after."""
+    try:
+        store = open_store(store_url(url), create=create)
+    except MissingStore as error:
+        raise MissingStore(
+            error.name, hint="Import something first (palaver import PATH), or name a store with --store."
+        ) from error
+    try:
+        yield store
+    finally:
+        store.close()
+
+
+def dialog_of(session: Session, reference: str | None) -> DialogId:
+    """Give the dialog that was named, or the session's root."""
+    return session.root.dialog_id if reference is None else session.dialog(reference).dialog_id

@@ -1,0 +1,108 @@
+"""How a command ends: the exit codes, and errors in words or as JSON."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from enum import IntEnum
+from types import MappingProxyType
+
+from palaver.cli.surroundings import errors
+from palaver.errors import (
+    Ambiguous,
+    Conflict,
+    InfeasibleBudget,
+    InvalidInput,
+    InvalidRequest,
+    NotFound,
+    PalaverError,
+    StoreError,
+)
+from palaver.messages import canonical_json
+
+
+class Exit(IntEnum):
+    """The exit codes. The help of the command line lists them."""
+
+    OK = 0
+    """Done."""
+    FOUND = 1
+    """The doctor found a fault, or some of several files could not be imported."""
+    USAGE = 2
+    """The words of the command are wrong."""
+    INPUT = 3
+    """What was handed over cannot be read or is not allowed."""
+    MISSING = 4
+    """What was named does not exist, or the name fits several."""
+    STORE = 5
+    """The store cannot be opened, read or written."""
+    INFEASIBLE = 6
+    """What must be sent is larger than the budget."""
+    CONFLICT = 7
+    """Another writer was first."""
+    DEFECT = 70
+    """palaver contradicts itself: please report it."""
+    INTERRUPTED = 130
+    """Ctrl-C."""
+
+
+_CODES: Mapping[type[PalaverError], Exit] = MappingProxyType(
+    {
+        InfeasibleBudget: Exit.INFEASIBLE,
+        InvalidRequest: Exit.DEFECT,
+        NotFound: Exit.MISSING,
+        Ambiguous: Exit.MISSING,
+        Conflict: Exit.CONFLICT,
+        StoreError: Exit.STORE,
+        InvalidInput: Exit.INPUT,
+    }
+)
+
+EXIT_HELP = "Exit codes: " + "; ".join(
+    f"{int(code)} {text}"
+    for code, text in {
+        Exit.OK: "done",
+        Exit.FOUND: "faults found, or some files failed",
+        Exit.USAGE: "wrong words",
+        Exit.INPUT: "unreadable input",
+        Exit.MISSING: "not found or ambiguous",
+        Exit.STORE: "store trouble",
+        Exit.INFEASIBLE: "budget too small",
+        Exit.CONFLICT: "another writer was first",
+        Exit.INTERRUPTED: "interrupted",
+    }.items()
+)
+"""One line for the help."""
+
+
+def exit_code(error: PalaverError) -> Exit:
+    """Give the exit code of an error."""
+    return next((code for kind, code in _CODES.items() if isinstance(error, kind)), Exit.INPUT)
+
+
+def as_data(error: PalaverError) -> dict[str, object]:
+    """Give an error as JSON values. An infeasible budget is an answer: its breakdown stands by itself."""
+    if isinstance(error, InfeasibleBudget):
+        return {"infeasible": {"budget": error.budget, "needed": error.needed, "breakdown": dict(error.breakdown)}}
+    return {"error": {"kind": type(error).__name__, "message": str(error), "hint": error.hint}}
+
+
+def tell(error: PalaverError, *, json: bool) -> Exit:
+    """Print an error where it belongs and give the exit code: as JSON on standard output, in words on standard error."""
+    if json:
+        print_json(as_data(error))
+    else:
+        console = errors()
+        console.print(f"palaver: {error}", style="red")
+        if isinstance(error, InfeasibleBudget):
+            for part, tokens in error.breakdown.items():
+                console.print(f"  {tokens:>10,}  {part}")
+        if error.hint and error.hint not in str(error):
+            console.print(error.hint)
+    return exit_code(error)
+
+
+def print_json(value: object) -> None:
+    """Print a value as one line of canonical JSON."""
+    sys.stdout.buffer.write(canonical_json(value) + b"\n")
+    sys.stdout.buffer.flush()

@@ -1,0 +1,51 @@
+"""palaver search: find what was said, asked of tools and given back by them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from palaver.cli.options import JsonOption, StoreOption, opened
+from palaver.cli.outcome import Exit, print_json
+from palaver.cli.surroundings import output
+from palaver.session import Session, searchable
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("search")(run)
+
+
+def run(
+    query: Annotated[
+        str, typer.Argument(metavar="QUERY", help="Words that must all be there. No character has a special meaning.")
+    ],
+    session: Annotated[str | None, typer.Option(metavar="SESSION", help="Only in this session.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="At most so many, best first.")] = 20,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Search messages, tool arguments and tool results. Each hit has the handle that `recall` takes."""
+    with opened(store) as source:
+        source.index(searchable)
+        within = None if session is None else Session.open(session, source).session_id
+        hits = source.search(query, session_id=within, limit=limit)
+        for hit in hits:
+            if json:
+                snippet = hit.snippet.replace("\x02", "").replace("\x03", "")
+                row = {"handle": str(hit.handle), "session": hit.session_id, "kind": hit.kind, "role": hit.role}
+                print_json({**row, "snippet": snippet, "score": hit.score})
+            else:
+                output().print(Text(f"{hit.handle}  {hit.role or hit.kind:<10} "), _marked(hit.snippet), sep="")
+        if not hits and not json:
+            output().print("Nothing found.")
+    return Exit.OK
+
+
+def _marked(snippet: str) -> Text:
+    text = Text()
+    for number, part in enumerate(" ".join(snippet.split()).replace("\x03", "\x02").split("\x02")):
+        text.append(part, style="bold" if number % 2 else "")
+    return text

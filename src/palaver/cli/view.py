@@ -1,0 +1,198 @@
+"""palaver view: what a model would see, and why not the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
+from palaver.cli.outcome import Exit, print_json
+from palaver.cli.surroundings import errors, output
+from palaver.context import POLICIES, compose, policy
+from palaver.context import Policy as ContextPolicy
+from palaver.errors import InvalidInput
+from palaver.ids import BlobId
+from palaver.log import Handle
+from palaver.session import Session
+from palaver.store import Store
+from palaver.tokens import Budget, counter, model_info
+from palaver.transcripts.markdown import markdown
+from palaver.view import Exchange, Omission, View, fold
+from palaver.wire import PROFILES, Call, Request, compile, profile  # noqa: A004 - the word for it
+
+_MODELS = {
+    "openai-chat": "gpt-4o",
+    "openai-responses": "gpt-5",
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-pro",
+}
+_WHOLE = "full"
+_NO_LIMIT = 10**9
+"""A budget that nothing exceeds, in tokens."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("view")(run)
+
+
+def run(
+    session: SessionArgument,
+    *,
+    dialog: DialogOption = None,
+    at: Annotated[
+        int | None, typer.Option("--at", metavar="SEQ", help="As it was after this entry of the dialog.")
+    ] = None,
+    by: Annotated[str | None, typer.Option("--policy", metavar="P", help=f"One of: {', '.join(POLICIES)}.")] = None,
+    budget: Annotated[
+        int | None, typer.Option("--budget", metavar="N", min=1, help="Tokens the request may occupy.")
+    ] = None,
+    wire: Annotated[
+        str | None, typer.Option("--wire", metavar="PROFILE", help=f"Compile for: {', '.join(PROFILES)}.")
+    ] = None,
+    model: Annotated[str, typer.Option("--model", metavar="M", help="The model; default: the session's own.")] = "",
+    then: Annotated[
+        str | None, typer.Option("--then", metavar="TEXT", help="The user's next words, put after the view.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say of everything left out why, and how to bring it back.")
+    ] = False,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Compute what the model sees: by default as the recorded agent saw it, `--policy full` for everything.
+
+    With --wire the request of a provider, validated against its rules. A session that ends on the assistant's words is a history; with
+    --then it is the next request. Ends with 6, and the breakdown, when the budget cannot hold what must be sent.
+    """
+    with opened(store) as source:
+        found = Session.open(session, source)
+        whole = by == _WHOLE
+        view = fold(source, dialog_of(found, dialog), at, whole=whole)
+        seen = _seen(view, model or view.model or _MODELS.get(wire or "", "gpt-4o"), by, budget)
+        request = None if wire is None else _request(source, seen, wire, then)
+        if request is not None:
+            request.check()
+        if json:
+            print_json(_data(seen, request))
+        elif request is not None:
+            print_json(request.body)
+        else:
+            for text in markdown(found.record, seen.view):
+                output().print(text, end="")
+        if explain and not json:
+            _explain(seen, request)
+    return Exit.OK
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Seen:
+    """A view with its size and the model it was measured for."""
+
+    view: View
+    model: str
+    tokens: int
+    before: int
+    notes: tuple[str, ...]
+
+
+def _seen(view: View, model: str, by: str | None, budget: int | None) -> _Seen:
+    info = model_info(model)
+    if budget is None and not info.known:
+        errors().print(info.warning, style="yellow")
+    manager = policy(by or (_WHOLE if budget is None else "default"), model)
+    if not isinstance(manager, ContextPolicy):
+        raise InvalidInput(f"{by!r} is no policy that plans.", hint=f"Policies: {', '.join(POLICIES)}.")
+    room = Budget.of_input(_NO_LIMIT if budget is None else budget)
+    done = compose(view, manager, room, counter(model))
+    return _Seen(
+        view=done.view, model=model, tokens=done.tokens_after, before=done.tokens_before, notes=done.plan.notes
+    )
+
+
+def _request(store: Store, seen: _Seen, wire: str, then: str | None) -> Request:
+    chosen = profile(wire, seen.model)
+    name = seen.model or _MODELS[wire]
+    return compile(seen.view, chosen, Call(model=name, then=then), lambda digest: store.blob(BlobId(digest)))
+
+
+def _omitted(view: View) -> Iterator[dict[str, object]]:
+    for gone in view.omissions:
+        yield {
+            "place": _place(gone),
+            "reason": gone.reason.value,
+            "by": gone.by,
+            "messages": gone.messages,
+            "bytes": gone.size,
+        }
+    for block in (*view.system, *(block for exchange in view.exchanges for block in exchange.blocks())):
+        if block.reason is not None:
+            row = {
+                "place": str(block.origin),
+                "reason": block.reason.value,
+                "by": ", ".join(view.policies) or "palaver",
+            }
+            yield {**row, "reversible": block.reversible, "shown": "in another form"}
+
+
+def _place(gone: Omission) -> str:
+    if gone.span is None:
+        return str(gone.handle)
+    first = Handle(gone.span.dialog, gone.span.start)
+    return str(first) if len(gone.span) == 1 else f"{first} to {gone.span.stop - 1}"
+
+
+def _data(seen: _Seen, request: Request | None) -> dict[str, object]:
+    common = {
+        "tokens": seen.tokens,
+        "tokens_before": seen.before,
+        "model": seen.model,
+        "omitted": list(_omitted(seen.view)),
+    }
+    if request is None:
+        return {"view": [_exchange(exchange) for exchange in seen.view.exchanges], **common, "report": list(seen.notes)}
+    report = [
+        {"handle": None if c.handle is None else str(c.handle), "what": c.what, "how": c.how.value, "why": c.why}
+        for c in request.report
+    ]
+    return {"request": request.body, "history": request.history, **common, "report": report}
+
+
+def _exchange(exchange: Exchange) -> list[dict[str, object]]:
+    return [
+        {
+            "role": turn.role.value,
+            "blocks": [
+                {
+                    "handle": None if b.origin is None else str(b.origin),
+                    "derived": b.derived,
+                    **b.content.model_dump(mode="json"),
+                }
+                for b in turn.blocks
+            ],
+        }
+        for turn in exchange.turns
+    ]
+
+
+def _explain(seen: _Seen, request: Request | None) -> None:
+    console = errors()
+    rows = list(_omitted(seen.view))
+    console.print(f"\n{seen.tokens:,} of {seen.before:,} tokens (estimated for {seen.model}) are in the view.")
+    if not rows:
+        console.print("Nothing is left out.")
+    for reason, count in Counter(str(row["reason"]) for row in rows).most_common():
+        console.print(f"{count:>6} x {reason.replace('_', ' ')}")
+    for row in rows:
+        size = f", {row['messages']} messages, {row['bytes']:,} bytes" if row.get("bytes") else ""
+        console.print(f"  {row['place']}: {str(row['reason']).replace('_', ' ')} by {row['by']}{size}")
+    for note in seen.notes:
+        console.print(f"  note: {note}")
+    for change in request.report if request is not None else ():
+        console.print(f"  on the wire: {change}")
+    if rows:
+        console.print("`palaver recall PLACE` brings any of it back.")
