@@ -49,7 +49,7 @@ class MessageFields(TypedDict, total=False):
     """The keywords that the constructor of every message takes; unknown ones are kept as well."""
 
     role: Role | str
-    contents: Iterable[Content]
+    contents: Iterable[Content | Mapping[str, Any]]
     content: object
     tool_calls: Iterable[object] | None
     function_calls: Iterable[object] | None
