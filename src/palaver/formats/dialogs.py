@@ -125,9 +125,12 @@ class DialogWriter:
         self.count += 1
         if derived:
             return Put(dialog=self.key, entry=entry, record=origin.record, digest=b"", derived=True)
-        source = Source(format=self._format, record=origin.record, ordinal=origin.ordinal)
-        entry = entry.model_copy(update={"source": source})
+        if entry.source is None:
+            entry = entry.model_copy(update={"source": self._source(origin)})
         return Put(dialog=self.key, entry=entry, record=origin.record, digest=origin.digest, counted=counted)
+
+    def _source(self, origin: Origin) -> Source:
+        return Source(format=self._format, record=origin.record, ordinal=origin.ordinal)
 
     def _note(self, message: Message) -> int:
         """Remember a message's results, and tell whether it begins a message: a further fragment of a response does not."""
@@ -145,7 +148,8 @@ class DialogWriter:
         for change in message.normalized:
             reason = f"{change.place}: what UTF-8 or JSON cannot hold was replaced ({change.kind})."
             yield Loss(place=origin.place, reason=reason, code=change.kind)
-        yield self.put(MessageEntry(message=message, at=message.timestamp), origin, counted=counted)
+        entry = MessageEntry(message=message, at=message.timestamp, source=self._source(origin))
+        yield self.put(entry, origin, counted=counted)
 
     def compaction(
         self, pieces: Sequence[Run | Derived], *, policy: str, at: float, tokens_before: int = 0, tokens_after: int = 0

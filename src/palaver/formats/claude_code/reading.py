@@ -226,6 +226,9 @@ class Reading:
         yield from self._open(dialog)
         writer = self._writers[dialog]
         bounds = self._bounds.pop(dialog, fields.NOTHING)
+        if bounds.get("preservedSegment"):
+            reason = "The compaction kept some messages beside its summary; the view begins with the summary alone."
+            yield Loss(place=origin.place, reason=reason, code="dangling_edit")
         text = plain(messages.said(value).get("content"))
         summary = Derived(text=text, label="summary", sources=tuple(writer.spans()))
         before = fields.number(bounds, "preTokens")
@@ -270,7 +273,7 @@ class Reading:
             kind = fields.text(fields.mapping(value, "data"), "type")
             self.leftovers.record(f"progress/{kind}", "shown while a tool or hook ran; the result has the outcome")
             return
-        lane = self._survey.lane_names.index(agent_lane(value))
+        lane = self._survey.lane_numbers[agent_lane(value)]
         at = fields.moment(inner.get("timestamp")) or fields.moment(value.get("timestamp"))
         take = self._assistant if inner.get("type") == "assistant" else self._user
         yield from take(inner, origin, at, lane, counted=0)

@@ -34,6 +34,7 @@ class Survey:
         lanes: The number of the lane that each node belongs to.
         prompts: 1 for each node at which the user spoke.
         lane_names: The names of the lanes; the first is `MAIN`.
+        lane_numbers: The number of each lane.
         last_fragment: The record number of the last fragment of each response.
         started_by: For each sub-agent's lane, the id of the call that started it, where it is known.
         callers: The node of the record that holds each call that may start a sub-agent.
@@ -60,7 +61,7 @@ class Survey:
         self.doubled: set[str] = set()
         self.about = About()
         self._newest = [ROOT]
-        self._numbers = {MAIN: 0}
+        self.lane_numbers: dict[str, int] = {MAIN: 0}
         self._asked: dict[bytes, str] = {}
 
     def read(self, found: Iterator[Record | Loss]) -> None:
@@ -110,13 +111,13 @@ class Survey:
 
     def _open(self, name: str, prompt: object) -> int:
         """Give the lane of this name; a new one was started by the newest call that asked for just that."""
-        if name not in self._numbers:
-            self._numbers[name] = len(self.lane_names)
+        if name not in self.lane_numbers:
+            self.lane_numbers[name] = len(self.lane_names)
             self.lane_names.append(name)
             self._newest.append(ROOT)
             if call := self._asked.pop(_digest(plain(prompt)), ""):
                 self.started_by[name] = call
-        return self._numbers[name]
+        return self.lane_numbers[name]
 
     def _parent(self, record: Record, lane: int) -> int:
         """Find the parent; where the file does not hold it, the record follows what came before it in its lane."""
