@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from itertools import islice
 from threading import RLock
 from typing import Any
 
@@ -132,7 +131,7 @@ class MemoryStore:
                 and subject in (None, record.subject)
             ]
         kept.sort(key=lambda record: (record.updated_at, record.session_id), reverse=True)
-        return islice(kept, limit)
+        return iter(kept if limit is None else kept[: max(0, limit)])
 
     def update_session(self, session_id: SessionId, **changes: Any) -> SessionRecord:  # noqa: ANN401 - each field has a type of its own
         """Change what may change of a session."""
@@ -321,6 +320,8 @@ class MemoryStore:
         """Give the entries that hold all the words of `query`, best first, in sessions that are not in the trash."""
         wanted = text.words(query)
         with self._guard:
+            if session_id is not None:
+                self._session(session_id)
             logs = [
                 log
                 for log in self._logs.values()

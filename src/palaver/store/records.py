@@ -7,12 +7,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from math import isfinite, isnan
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from palaver.errors import InvalidInput, UnknownDialog
 from palaver.ids import DialogId
 from palaver.log import Draft, Node
-from palaver.messages.frozen import EMPTY, FrozenDict, FrozenList
+from palaver.messages.frozen import EMPTY, FrozenDict
 from palaver.store.protocol import SessionRecord, SourceRecord
 
 SHORT_DIGITS = 12
@@ -49,17 +49,9 @@ def metadata_text(metadata: Mapping[str, object]) -> str:
         raise InvalidInput(f"The metadata is no JSON object: {error}.") from error
 
 
-def _freeze(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, dict):
-        return FrozenDict({key: _freeze(item) for key, item in value.items()})
-    if isinstance(value, list):
-        return FrozenList(_freeze(item) for item in value)
-    return value
-
-
 def frozen_metadata(text: str) -> Mapping[str, object]:
     """Read metadata from its JSON text, read-only all the way down."""
-    return EMPTY if text == "{}" else FrozenDict(_freeze(json.loads(text)))
+    return EMPTY if text == "{}" else FrozenDict(json.loads(text))
 
 
 def checked(record: Record) -> Record:

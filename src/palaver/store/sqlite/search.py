@@ -15,6 +15,7 @@ from palaver.store import text
 from palaver.store.protocol import Hit
 from palaver.store.sqlite.connections import Connections, reading, writing
 from palaver.store.sqlite.entries import SEQ_MASK, entry_id, scan
+from palaver.store.sqlite.sessions import session_no
 from palaver.store.sqlite.statements import Row, statements
 
 Extract = Callable[[str, bytes], str]
@@ -104,10 +105,11 @@ def match(query: str) -> str:
 
 def search(connection: apsw.Connection, query: str, session_id: SessionId | None, limit: int) -> Iterator[Hit]:
     """Give the entries that hold all the words of a query, best first."""
+    only = None if session_id is None else session_no(connection, session_id)
     wanted = text.words(query)
     if not wanted or limit <= 0:
         return
-    rows = connection.execute(statements()["search"], {"match": match(query), "session_id": session_id})
+    rows = connection.execute(statements()["search"], {"match": match(query), "session_no": only})
     for place, dialog_id, session, kind, role, deflated, rank in rows:
         said = zlib.decompress(deflated).decode()
         if not text.holds(said.casefold(), wanted):

@@ -38,5 +38,5 @@ FROM tokens AS t
   JOIN dialogs AS d ON d.dialog_no = t.rowid >> 32
   JOIN sessions AS s USING (session_no)
   JOIN texts AS x ON x.id = t.rowid
-WHERE t.tokens MATCH :match AND s.trashed_at IS NULL AND (:session_id IS NULL OR s.session_id = :session_id)
+WHERE t.tokens MATCH :match AND s.trashed_at IS NULL AND (:session_no IS NULL OR d.session_no = :session_no)
 ORDER BY t.rank;

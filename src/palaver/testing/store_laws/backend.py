@@ -1,0 +1,128 @@
+"""What a backend tells the laws about itself, and what every group of laws starts from."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from palaver.ids import DialogId, SessionId, new_dialog_id, new_session_id
+from palaver.log import Draft, Header, Node, Span
+from palaver.store.protocol import Capability, SessionRecord, Store
+
+
+class Backend(ABC):
+    """One place for one store, empty at first: what a backend gives so that its store can be judged."""
+
+    @abstractmethod
+    def open(self) -> Store:
+        """Open the store; a second call opens the same one again, if stores of this kind are shared or durable."""
+
+    @abstractmethod
+    def stored(self, dialog_id: DialogId, seq: int) -> bytes:
+        """Read a body behind the store's back: what really lies there."""
+
+    @abstractmethod
+    def damage(self, dialog_id: DialogId, seq: int) -> None:
+        """Change the last byte of a body behind the store's back."""
+
+    @abstractmethod
+    def lose(self, dialog_id: DialogId, seq: int) -> None:
+        """Take a body away behind the store's back."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A store with one session and its first dialog, and words to write into it."""
+
+    store: Store
+    session: SessionId
+    dialog: DialogId
+
+    def fork(self, *ranges: Span, session: SessionId | None = None) -> DialogId:
+        """Make another dialog."""
+        made = new_dialog_id()
+        parent = ranges[-1].dialog if ranges else None
+        node = Node(dialog_id=made, session_id=session or self.session, parent_id=parent, ranges=ranges)
+        return self.store.create_dialog(node).dialog_id
+
+    def say(self, *bodies: bytes, dialog: DialogId | None = None) -> tuple[Header, ...]:
+        """Append messages of a user after whatever is there."""
+        place = dialog or self.dialog
+        return self.store.append(place, [words(body) for body in bodies], self.store.last(place).turn_head)
+
+    def everything(self) -> tuple[object, ...]:
+        """Give all that the store tells of this session: what a failed write must leave as it was."""
+        nodes = self.store.nodes(self.session)
+        logs = [(list(self.store.headers(n.dialog_id)), list(self.store.bodies(n.dialog_id))) for n in nodes]
+        return (list(self.store.sessions()), nodes, logs, self.store.sources(self.session))
+
+
+def words(body: bytes = b"hi", *, kind: str = "message", role: str = "user", at: float = 1.0) -> Draft:
+    """A draft that opens and answers nothing."""
+    return Draft(
+        kind=kind,
+        role=role if kind == "message" else "",
+        counts=int(kind == "message"),
+        opens=(),
+        answers=(),
+        response="",
+        at=at,
+        body=body,
+    )
+
+
+def calls(*ids: str, response: str = "r1", body: bytes = b"calling") -> Draft:
+    """A response of the model that makes calls."""
+    return Draft("message", "assistant", 1, ids, (), response, 1.0, body)
+
+
+def answer(*ids: str, body: bytes = b"done") -> Draft:
+    """Results of calls."""
+    return Draft("message", "tool", 1, (), ids, "", 1.0, body)
+
+
+def label(body: bytes = b"label", at: float = 1.0) -> Draft:
+    """An entry that stands beside turns."""
+    return Draft("label", "", 0, (), (), "", at, body)
+
+
+ILLEGAL = Draft("turn_ended", "", 0, (), (), "", 1.0, b"no turn is open")
+"""What may not be appended to a dialog without an open turn."""
+
+
+class LawGroup:
+    """What groups of laws share: an empty store, and one with a dialog in it."""
+
+    @pytest.fixture
+    def backend(self) -> Backend:
+        """Give the place of an empty store; the class that inherits the laws overrides this, and nothing else."""
+        raise NotImplementedError("override the fixture `backend`")
+
+    @pytest.fixture
+    def store(self, backend: Backend) -> Iterator[Store]:
+        """Give an empty store."""
+        store = backend.open()
+        yield store
+        store.close()
+
+    @pytest.fixture
+    def begun(self, store: Store) -> Begun:
+        """Give a store with one dialog."""
+        return begin(store)
+
+
+def begin(store: Store) -> Begun:
+    """Make a session and its first dialog."""
+    session, dialog = new_session_id(), new_dialog_id()
+    store.create_session(SessionRecord(session_id=session, created_at=1.0))
+    store.create_dialog(Node(dialog_id=dialog, session_id=session, created_at=1.0))
+    return Begun(store, session, dialog)
+
+
+def needs(store: Store, capability: Capability) -> None:
+    """Skip a law, by name, for a store that lacks what it is about."""
+    if capability not in store.capabilities:
+        pytest.skip(f"this store lacks the capability {capability.value}")

@@ -1,0 +1,36 @@
+"""Every law of a store, over both stores."""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.store import Durability
+from palaver.testing.store_laws import Backend, StoreLaws
+from tests.store.backends import MemoryBackend, SqliteBackend
+
+
+class TestMemoryStore(StoreLaws):
+    """The reference."""
+
+    @pytest.fixture
+    def backend(self) -> Backend:
+        """Give a place in memory."""
+        return MemoryBackend()
+
+
+class TestSqliteStore(StoreLaws):
+    """One file, flushed at every write."""
+
+    @pytest.fixture
+    def backend(self, tmp_path: Path) -> Backend:
+        """Give a place for a file."""
+        return SqliteBackend(tmp_path / "store.db", Durability.FULL)
+
+
+class TestSqliteStoreNormal(StoreLaws):
+    """One file, flushed at checkpoints."""
+
+    @pytest.fixture
+    def backend(self, tmp_path: Path) -> Backend:
+        """Give a place for a file."""
+        return SqliteBackend(tmp_path / "store.db", Durability.NORMAL)
