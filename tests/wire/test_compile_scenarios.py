@@ -428,6 +428,16 @@ def test_malformed_arguments_go_back_as_they_came() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_arguments_of_any_depth_can_be_sent(name: str) -> None:
+    """Arguments as deep as a message may hold go out: as text where an object would be too deep for the body."""
+    deep: dict[str, object] = {}
+    for _ in range(90):
+        deep = {"a": deep}
+    scene = Scene(tools=[BASH]).user("go").model_says(ToolCallContent(id="a", name="bash", args=deep), results=["x"])
+    assert scene.request(name).data.count(b'"a' if name in {"anthropic", "gemini"} else b"a") > 90
+
+
 def test_arguments_keep_the_order_in_which_the_model_wrote_them() -> None:
     """Keys of arguments are sent in the model's order where it was recorded, so that the cached prefix is the one it read."""
     written = ToolCallContent(id="a", name="bash", args='{"z": 1, "a": 2}')

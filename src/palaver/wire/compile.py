@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from palaver.errors import InvalidInput
-from palaver.messages import FrozenDict, FrozenList, canonical_json, clean_text
+from palaver.messages import canonical_json, freeze
 from palaver.messages.normalize import Change as Cleaned
 from palaver.view import View
 from palaver.wire import anthropic, gemini, openai_chat, openai_responses
@@ -157,20 +157,10 @@ def _size(system: Sequence[TextPart], tools: Sequence[Declared], script: Sequenc
     return said + _ROOM_PER_PART * (len(parts) + len(inner) + len(system) + len(tools) + 2)
 
 
-def _frozen(body: Body, notes: Notes) -> FrozenDict:
+def _frozen(body: Body, notes: Notes) -> Mapping[str, Any]:
     """Give a body as a read-only value. What came past the edge (a parameter, a name) is made fit to be sent here."""
     found: list[Cleaned] = []
-    frozen = _freeze(body, found)
+    frozen: Mapping[str, Any] = freeze(body, "body", found)
     if found:
-        notes.add(None, "text", How.CHANGED, "it had lone surrogates or NUL, which no request can carry")
-    return frozen  # type: ignore[no-any-return] # an object in, an object out
-
-
-def _freeze(value: Any, found: list[Cleaned]) -> Any:  # noqa: ANN401 - any JSON value
-    if isinstance(value, str):
-        return clean_text(value, "body", found)
-    if isinstance(value, Mapping):
-        return FrozenDict({clean_text(str(key), "body", found): _freeze(item, found) for key, item in value.items()})
-    if isinstance(value, list | tuple):
-        return FrozenList([_freeze(item, found) for item in value])
-    return value
+        notes.add(None, "text", How.CHANGED, "it had what no request can carry, such as a lone surrogate")
+    return frozen

@@ -23,6 +23,8 @@ __all__ = ["Names", "paired"]
 
 _ID_DIGITS = 24
 """Hexadecimal digits of a derived call id: 96 bits, and with `call_` before them 29 characters, which every profile takes."""
+_DEPTH = 64
+"""Levels that arguments may have inside a body, which itself has some."""
 _NAME_DIGITS = 8
 """Hexadecimal digits that tell two tools apart whose names are spelt alike after the provider's pattern was kept."""
 _NAME_CHARACTERS = 48
@@ -115,14 +117,10 @@ class _Pairing:
         return replace(call, id=sent, name=self._names.wire(call.name), args=self._args(call))
 
     def _args(self, call: CallPart) -> Mapping[str, object]:
-        """Give a call's arguments; where they could not be read and the provider wants an object, one that holds the text."""
-        if call.error and self._as_objects:
-            self._notes.add(
-                call.origin,
-                "arguments",
-                How.CHANGED,
-                f"they are no JSON object, and stand under {MALFORMED!r}: {call.error}",
-            )
+        """Give a call's arguments; where they cannot stand as an object and the provider wants one, an object that holds the text."""
+        why = call.error or ("nested too deeply" if _depth(call.args, _DEPTH) > _DEPTH else "")
+        if why and self._as_objects:
+            self._notes.add(call.origin, "arguments", How.CHANGED, f"they stand as text under {MALFORMED!r}: {why}")
             return {MALFORMED: call.raw}
         return call.args
 
@@ -159,6 +157,12 @@ class _Pairing:
                 parts.append(part)
         role: Literal["system", "user", "assistant"] = "user" if speech.role == "tool" else speech.role
         return replace(speech, role=role, parts=tuple(parts))
+
+
+def _depth(value: object, most: int) -> int:
+    """Give how many levels a value has, looking no deeper than one level more than `most`."""
+    inside = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return 1 + max((_depth(item, most - 1) for item in inside), default=0) if most >= 0 else 0
 
 
 def _outside(role: str, part: ResultPart) -> str:
