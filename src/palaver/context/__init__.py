@@ -1,8 +1,10 @@
 """Context: which part of a conversation the model is to see. Policies, the operators they are made of, and composing a view."""
 
 from palaver.context.compose import Composed, compose
+from palaver.context.fit import Fit, fit
 from palaver.context.floor import floor
 from palaver.context.ledger import Ledger
+from palaver.context.managed import Managed, planner
 from palaver.context.manager import ContextManager, Policy, Viewed
 from palaver.context.measure import Meter, Size
 from palaver.context.policies.default import DefaultContextManager
@@ -15,14 +17,18 @@ __all__ = [
     "Composed",
     "ContextManager",
     "DefaultContextManager",
+    "Fit",
     "FullContext",
     "Ledger",
+    "Managed",
     "Meter",
     "OffloadContextManager",
     "Policy",
     "Size",
     "Viewed",
     "compose",
+    "fit",
     "floor",
+    "planner",
     "policy",
 ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 from palaver.context.fallback import NAME, fallback
 from palaver.context.floor import floor
@@ -24,8 +24,15 @@ __all__ = ["Composed", "Planner", "compose"]
 class Planner(Protocol):
     """What `compose` needs of a policy."""
 
-    name: ClassVar[str]
-    complete: ClassVar[bool]
+    @property
+    def name(self) -> str:
+        """The name in records."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Tell whether a view that it leaves too large is infeasible, rather than cut further."""
+        ...
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None, /) -> Plan:
         """Say what to change in a view."""

@@ -1,0 +1,184 @@
+"""`fit`: a context engine over a plain list of messages, in one call, without a store and without an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+from palaver.context.compose import Planner, compose
+from palaver.context.fitting.dialect import dialect, tool_specs
+from palaver.context.fitting.listing import LIST, listed
+from palaver.context.fitting.output import Source, output
+from palaver.context.managed import planner
+from palaver.context.manager import ContextManager
+from palaver.context.registry import policy as named
+from palaver.errors import InvalidInput, UnknownHandle
+from palaver.log import Handle
+from palaver.messages import Content, Message, TextContent, ToolResultContent
+from palaver.tokens import Budget, Counter
+from palaver.tokens import counter as counter_of
+from palaver.view import Omission, Reason, View
+from palaver.wire import Change, How, Report, profile
+
+__all__ = ["Fit", "fit"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fit:
+    """A list that fits, and what became of the rest.
+
+    Attributes:
+        messages: The list, in the dialect of the caller's; messages that were not touched are the caller's own objects.
+        system: The instructions to send beside it: the ones given, with those that stood in the list and cannot stand there.
+        report: Everything that was repaired, changed or added, in words.
+        omitted: What is not in the list, with reason and handles. Handles count the caller's list from 0.
+        tokens: The size of the request now, in tokens: instructions, tools and messages.
+        tokens_before: The same for the list as it came.
+    """
+
+    messages: list[Any]
+    system: Any
+    report: Report
+    omitted: tuple[Omission, ...]
+    tokens: int
+    tokens_before: int
+    _given: Sequence[Mapping[str, Any]] = field(repr=False)
+    _read: Sequence[Message] = field(repr=False)
+
+    def recall(self, handle: Handle | str) -> Mapping[str, Any] | str | Content:
+        """Bring back what a handle names.
+
+        Returns:
+            The caller's own message; for a handle that names a block, its text, or the block where it is none.
+
+        Raises:
+            InvalidHandle: The text is no handle.
+            UnknownHandle: Nothing in this list has it.
+        """
+        place = Handle.parse(handle) if isinstance(handle, str) else handle
+        if not LIST.startswith(place.dialog) or not 0 <= place.seq < len(self._given):
+            raise UnknownHandle(str(place))
+        if place.block is None:
+            return self._given[place.seq]
+        contents = self._read[place.seq].contents
+        if not 0 <= place.block < len(contents):
+            raise UnknownHandle(str(place))
+        content = contents[place.block]
+        if isinstance(content, ToolResultContent):
+            return content.text()
+        return content.content if isinstance(content, TextContent) else content
+
+
+def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitted
+    messages: Iterable[Mapping[str, Any]],
+    *,
+    model: str,
+    system: Any = None,  # noqa: ANN401 - a text, or a list of text blocks
+    tools: Iterable[Mapping[str, Any]] | None = None,
+    policy: str | ContextManager | Mapping[str, Any] = "default",
+    budget: Budget | int | Mapping[str, object] | None = None,
+    pinned: Iterable[int] = (),
+    dialect_name: str | None = None,
+    counter: Counter | None = None,
+) -> Fit:
+    """Make a list of messages fit a model's window, and valid for its provider.
+
+    The list given is never changed. The same list, model and budget give the same result; and a list that grew at its end gives a
+    result that grew at its end, until something has to be left out again.
+
+    Args:
+        messages: Dicts as chat completions or Anthropic's interface take them.
+        model: The model that is called next: its window, tokenizer and rules count.
+        system: Instructions sent beside the list: a text, or Anthropic's list of text blocks.
+        tools: The schemas sent beside it; they take room too.
+        policy: A name, a configuration, or a context manager.
+        budget: The room: a `Budget`, a number of tokens for request and answer together, or words that `Budget.parse` reads; the
+            model's window unless given.
+        pinned: The places in the list of messages that must stay in, counted from 0.
+        dialect_name: `openai-chat` or `anthropic`; found from the list unless given.
+        counter: What counts the tokens; the model's own counter unless given.
+
+    Raises:
+        InvalidMessage: One of the messages is none.
+        InvalidInput: Another argument cannot be used.
+        InfeasibleBudget: What must be sent is larger than the budget; the error has the breakdown.
+    """
+    given = tuple(messages)
+    schemas = tuple(tools or ())
+    said = dialect(dialect_name, given, schemas, model)
+    read = tuple(map(said.read, given))
+    before = listed(read, system=_text(system), tools=tool_specs(schemas), pinned=_places(pinned, len(given)))
+    composed = compose(before, _planner(policy, model), Budget.parse(budget, model), counter or counter_of(model))
+    source = Source(given, read, before, said, profile(said.name, model), model)
+    out, beside, changes = output(source, composed.view)
+    return Fit(
+        messages=out,
+        system=_with(system, beside),
+        report=Report((*_repairs(composed.view, read), *changes)),
+        omitted=composed.view.omissions,
+        tokens=composed.tokens_after,
+        tokens_before=composed.tokens_before,
+        _given=given,
+        _read=read,
+    )
+
+
+def _planner(config: str | ContextManager | Mapping[str, Any], model: str) -> Planner:
+    made = named(config, model)
+    if made is None:
+        raise InvalidInput("fit() needs a policy.", hint="Name one, such as 'default'; 'full' leaves nothing out.")
+    return planner(made)
+
+
+def _text(system: object) -> str:
+    """Give instructions as one text."""
+    if system is None or isinstance(system, str):
+        return system or ""
+    if isinstance(system, list | tuple) and all(isinstance(part, Mapping) for part in system):
+        return "\n\n".join(str(part.get("text", "")) for part in system)
+    raise InvalidInput(f"Instructions are a text or a list of text blocks, not a {type(system).__name__}.")
+
+
+def _with(system: Any, more: str) -> Any:  # noqa: ANN401 - as it was given
+    """Give the instructions with more of them; the very object when there are none."""
+    if not more:
+        return system
+    if isinstance(system, list | tuple):
+        return [*system, {"type": "text", "text": more}]
+    return f"{system}\n\n{more}" if system else more
+
+
+def _places(pinned: Iterable[int], length: int) -> tuple[int, ...]:
+    places = tuple(pinned)
+    outside = [place for place in places if not 0 <= place < length]
+    if outside:
+        raise InvalidInput(f"Message {outside[0]} is pinned, and the list has {length}.")
+    return places
+
+
+_REPAIRS: Mapping[Reason, str] = MappingProxyType(
+    {
+        Reason.EMPTY: "it says nothing, and providers refuse empty messages",
+        Reason.DUPLICATE_RESULT: "its call has a result already; the first one counts",
+        Reason.FAILED_RESPONSE: "the response was cut off by an error and holds nothing that can be replied to",
+        Reason.NOT_SHOWN: "its role is never shown to a model",
+    }
+)
+
+
+def _repairs(view: View, read: Sequence[Message]) -> Iterable[Change]:
+    """Tell what the fold had to put right in the list."""
+    for gone in view.omissions:
+        why = _REPAIRS.get(gone.reason)
+        yield from (Change(handle, "message", How.DROPPED, why) for handle in gone.handles() if why)
+    for block in (block for exchange in view.exchanges for block in exchange.blocks()):
+        if block.derived in {"pending", "interrupted"}:
+            yield Change(None, "tool result", How.ADDED, "its call has none in the list")
+        elif block.reason is Reason.UNPAIRED:
+            yield Change(block.origin, "tool result", How.CHANGED, "its call is not there: shown as text")
+    for index in (index for index, message in enumerate(read) if message.normalized):
+        yield Change(
+            Handle(LIST, index), "text", How.CHANGED, "it had lone surrogates or NUL, which no request carries"
+        )

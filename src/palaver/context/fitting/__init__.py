@@ -1,0 +1,1 @@
+"""Lists of dicts in and out: what `fit` is made of."""

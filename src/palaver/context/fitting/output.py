@@ -1,0 +1,154 @@
+"""The list that is given back: the caller's own messages where they can stand, and what has to be written between them.
+
+Three steps, each taken only where the one before is not enough: the caller's own dicts; of those that the provider would refuse, the
+words alone; and at last the whole list as `wire.compile` writes it, which is always valid.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from palaver.context.fitting.anthropic import in_turns
+from palaver.context.fitting.dialect import Dialect
+from palaver.context.fitting.listing import LIST
+from palaver.context.fitting.pieces import Piece, pieces
+from palaver.errors import MissingBlob
+from palaver.log import Handle
+from palaver.messages import Message, media_of, thaw
+from palaver.view import View
+from palaver.wire import Call, Change, How, Profile, validate
+from palaver.wire import compile as compiled
+
+__all__ = ["Source", "output"]
+
+_Dict = dict[str, Any]
+_PLACE = re.compile(r"messages\[(\d+)\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a list is made from.
+
+    Attributes:
+        given: The caller's own messages.
+        messages: The same, read.
+        before: The view of all of them.
+        dialect: Their dialect.
+        profile: What the provider accepts.
+        model: The model.
+    """
+
+    given: Sequence[Mapping[str, Any]]
+    messages: Sequence[Message]
+    before: View
+    dialect: Dialect
+    profile: Profile
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A message of the list that is given back.
+
+    Attributes:
+        message: The message.
+        index: The place in the caller's list of the message that it is, the very object; None for one that was made.
+    """
+
+    message: Mapping[str, Any]
+    index: int | None = None
+
+
+def output(source: Source, view: View) -> tuple[list[Any], str, tuple[Change, ...]]:
+    """Write a view as a list in the dialect of the caller's.
+
+    Returns:
+        The list; the instructions that stood in the caller's list and have no place in one of this dialect; what was changed in
+        messages that no policy touched.
+    """
+    split = tuple(pieces(view, source.before, source.messages, shared=source.dialect.turns))
+    leading, system = _leading(source, view)
+    refused: frozenset[int] = frozenset()
+    changes: list[Change] = []
+    while True:
+        made = [*leading, *_made(source, split, refused)]
+        faults = _faults(source, made)
+        if not faults:
+            return [each.message for each in made], system, tuple(changes)
+        again = _to_write(made, faults)
+        if not again:
+            return _compiled(source, view, next(iter(faults.values())))
+        refused |= set(again)
+        changes.extend(
+            Change(Handle(LIST, index), "message", How.CHANGED, f"the provider would have refused it: {why}")
+            for index, why in again.items()
+        )
+
+
+def _to_write(made: Sequence[_Made], faults: Mapping[int, str]) -> Mapping[int, str]:
+    """Give the caller's own messages that have a fault, by their place in his list."""
+    found = {made[place].index: why for place, why in faults.items() if 0 <= place < len(made)}
+    return {index: why for index, why in found.items() if index is not None}
+
+
+def _leading(source: Source, view: View) -> tuple[list[_Made], str]:
+    """Give the system messages before the conversation: in the list where they may stand there, else as a text beside it."""
+    blocks = [block for block in view.system if block.origin is not None and block.origin.dialog == LIST]
+    if source.dialect.turns:
+        return [], "\n\n".join(getattr(block.content, "content", "") for block in blocks)
+    indexes = dict.fromkeys(block.origin.seq for block in blocks if block.origin is not None)
+    return [_Made(source.given[index], index) for index in indexes], ""
+
+
+def _made(source: Source, split: Sequence[Piece], refused: frozenset[int]) -> Iterator[_Made]:
+    made = _written(source, split, refused)
+    if not source.dialect.turns:
+        yield from made
+        return
+    for message, index in in_turns((each.message, each.index) for each in made):
+        yield _Made(message, index)
+
+
+def _written(source: Source, split: Sequence[Piece], refused: frozenset[int]) -> Iterator[_Made]:
+    for piece in split:
+        if piece.own and piece.index is not None and piece.index not in refused:
+            yield _Made(source.given[piece.index], piece.index)
+            continue
+        own = {} if piece.index is None else source.given[piece.index]
+        yield from map(_Made, source.dialect.write(piece, own))
+
+
+def _faults(source: Source, made: Sequence[_Made]) -> Mapping[int, str]:
+    """Give what the provider would refuse in the messages, by place; -1 for a fault that lies in none of them."""
+    body: _Dict = {"model": source.model or "any", "messages": [each.message for each in made]}
+    if source.dialect.turns:
+        body |= {"max_tokens": 1, "tools": [{"name": "any", "input_schema": {"type": "object"}}]}
+    history = bool(made) and made[-1].message.get("role") == "assistant"
+    found: dict[int, str] = {}
+    for fault in validate(body, source.profile, as_history=history):
+        place = _PLACE.match(fault.path)
+        found.setdefault(int(place[1]) if place else -1, fault.message)
+    return found
+
+
+def _compiled(source: Source, view: View, why: str) -> tuple[list[Any], str, tuple[Change, ...]]:
+    """Write the list as it is sent."""
+    beside = tuple(block for block in view.system if block.origin is not None and block.origin.dialog == LIST)
+    payloads = {media.digest: media.data for message in source.messages for media in media_of(message)}
+
+    def load(digest: str) -> bytes:
+        data = payloads.get(digest)
+        if data is None:
+            raise MissingBlob(digest)
+        return data
+
+    request = compiled(
+        replace(view, system=beside, tools=()), source.profile, Call(model=source.model or "any", cache=False), load
+    )
+    body = thaw(request.body)
+    system = "\n\n".join(part["text"] for part in body.get("system", ())) if source.dialect.turns else ""
+    whole = Change(None, "list", How.CHANGED, f"written anew, because the provider would have refused it: {why}")
+    return body["messages"], system, (whole, *(change for change in request.report if change.what != "tool"))

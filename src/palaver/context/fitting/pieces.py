@@ -1,0 +1,101 @@
+"""A view taken apart into the messages of a list: each is the caller's own, as it stands, or has to be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Literal, TypeAlias
+
+from palaver.log import Handle
+from palaver.messages import Message, Role, ThinkingContent
+from palaver.view import Block, Turn, View
+
+__all__ = ["Piece", "Side", "pieces"]
+
+Side: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+_SIDES: Mapping[Role, Side] = {
+    Role.SYSTEM: "system",
+    Role.USER: "user",
+    Role.ASSISTANT: "assistant",
+    Role.TOOL_CALL: "assistant",
+    Role.TOOL: "tool",
+    Role.CUSTOM: "user",
+    Role.BRANCH_SUMMARY: "user",
+    Role.COMPACTION_SUMMARY: "user",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What becomes one message of the list that is given back.
+
+    Attributes:
+        side: Who speaks.
+        blocks: What is said, with the side of each: in one message of Anthropic's, results and words may stand together.
+        index: The place in the caller's list of the message that says it; None for what no message holds.
+        own: True when that message is given back as it is.
+    """
+
+    side: Side
+    blocks: tuple[tuple[Side, Block], ...]
+    index: int | None
+    own: bool
+
+
+def pieces(view: View, before: View, messages: Sequence[Message], *, shared: bool) -> Iterator[Piece]:
+    """Give the pieces of a view of a list, in order.
+
+    Args:
+        view: The view.
+        before: The view of the whole list.
+        messages: The list.
+        shared: True when results and the user's words may stand in one message.
+    """
+    whole = _whole(before)
+    for (index, _, _), group in groupby(_stream(view), key=lambda item: _key(item, shared=shared)):
+        blocks = tuple((side, block) for side, block, _ in group)
+        places = tuple(block.origin for _, block in blocks)
+        own = (
+            index is not None
+            and places == whole[index]
+            and all(block.reason is None for _, block in blocks)
+            and not messages[index].normalized
+        )
+        yield Piece(side=blocks[0][0], blocks=blocks, index=index, own=own)
+
+
+def _stream(view: View) -> Iterator[tuple[Side, Block, int]]:
+    """Give every block with its side and a number that parts derived texts from each other.
+
+    Thinking that was signed for words which have been edited since is left out, as it is on the wire.
+    """
+    number = 0
+    for exchange in view.exchanges:
+        for turn in exchange.turns:
+            for block in turn.blocks:
+                number += 1
+                if not (exchange.stale and isinstance(block.content, ThinkingContent)):
+                    yield _side(turn, derived=exchange.derived), block, number
+
+
+def _side(turn: Turn, *, derived: bool) -> Side:
+    return "user" if derived else _SIDES[turn.role]
+
+
+def _key(item: tuple[Side, Block, int], *, shared: bool) -> tuple[int | None, str, int]:
+    side, block, number = item
+    spoken = "user" if shared and side == "tool" else side
+    origin = block.origin
+    return (None, spoken, number) if origin is None else (origin.seq, spoken, 0)
+
+
+def _whole(view: View) -> Mapping[int, tuple[Handle, ...]]:
+    """Give the blocks of each message of the list, as far as a view shows them."""
+    found: dict[int, list[Handle]] = {}
+    for exchange in view.exchanges:
+        for block in exchange.blocks():
+            if block.origin is not None:
+                found.setdefault(block.origin.seq, []).append(block.origin)
+    return {index: tuple(places) for index, places in found.items()}
