@@ -205,9 +205,12 @@ class Landing:
         return header if header.digest == _derived_digest(entry) else None
 
     def _first_unknown(self, key: str) -> int:
-        """Give the number after the newest entry of a dialog that is known to come from the file."""
+        """Give the number after the newest entry of a dialog that is known to come from the file.
+
+        It need not be the last put's: what is derived from the whole file is put first, and anew when it changes.
+        """
         dialog = self.places.dialogs[key]
-        return next((put.seq + 1 for put in reversed(self.places.landed[key]) if put.dialog == dialog), 0)
+        return max((put.seq + 1 for put in self.places.landed[key] if put.dialog == dialog), default=0)
 
     def flush(self) -> None:
         """Write what is pending; entries that an import wrote before it was cut off are taken as they stand."""
