@@ -1,60 +1,161 @@
-"""A branch: the entries of one dialog as this process knows them, and the one way to add to them."""
+"""A branch: the entries of one dialog as this process knows them, how they are read, and the one way to add to them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import cached_property
+from typing import Self, TextIO
 
-from palaver.ids import new_dialog_id, now
-from palaver.log import Entry, Header, Node, Span, draft
+from palaver.ids import SessionId
+from palaver.log import Entry, Handle, Header, Label, Node, Pin, Place, Span, draft
+from palaver.messages import Content, InvokeCost, Message
 from palaver.session.follower import Follower
+from palaver.session.marks import labels_in, pins_in
+from palaver.session.overview import message_line
+from palaver.session.recalling import recall
 from palaver.session.transcript import Messages, Stretch, stretches
-from palaver.session.window import check_window, window
 from palaver.store.protocol import Store
 
 __all__ = ["Branch"]
 
 
 class Branch:
-    """One dialog's log up to the newest entry that this process wrote or was told of.
+    """One dialog's log up to the newest entry that this process wrote, or was told of by `reload`.
+
+    Every write is compared with that: when another writer was first, `Conflict` is raised and nothing was written.
 
     Attributes:
         store: Where the log lies.
-        node: The dialog's place in the tree.
-        last: The newest own header that is known; what every write is compared with.
+        dialog_id: The opaque id, 32 hexadecimal digits.
+        session_id: The session's opaque id.
+        owner: The agent that owns it.
     """
 
     def __init__(self, store: Store, node: Node, follower: Follower | None) -> None:
         self.store = store
-        self.node = node
-        self.last: Header = store.last(node.dialog_id)
+        self.dialog_id = node.dialog_id
+        self.session_id: SessionId = node.session_id
+        self.owner = node.owner
+        self._node = node
         self._follower = follower
+        self._last: Header = store.last(node.dialog_id)
         self._tell()
 
-    def append(self, entries: Iterable[Entry]) -> tuple[Header, ...]:
-        """Append entries that belong to the turn, all or none: payloads first, then one call of the store.
+    @cached_property
+    def _inherited(self) -> tuple[Stretch, ...]:
+        return stretches(self.store, self._node.ranges)[0]
+
+    def _held(self) -> tuple[Stretch, ...]:
+        """Give all that the dialog holds, its own entries last."""
+        own = Span(self.dialog_id, 0, self._last.seq + 1)
+        return (*self._inherited, Stretch(own, 0, self._node.inherited)) if len(own) else self._inherited
+
+    def _spans(self) -> list[Span]:
+        return [stretch.span for stretch in self._held()]
+
+    @property
+    def _count(self) -> int:
+        return self._node.inherited + self._last.number
+
+    # --- reading ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> Messages:
+        """All messages, oldest first: a read-only snapshot."""
+        return Messages(self.store, self._held(), self._count)
+
+    @property
+    def head(self) -> Message | None:
+        """The first message, or None."""
+        return self.messages[0] if self._count else None
+
+    @property
+    def tail(self) -> Message | None:
+        """The last message, or None."""
+        return self.messages[-1] if self._count else None
+
+    @property
+    def cost(self) -> InvokeCost:
+        """Tokens and dollars of all messages added up; reads all of them."""
+        return sum((message.cost for message in self.messages.bare()), InvokeCost())
+
+    def overview(
+        self,
+        remove_tail: bool = False,  # noqa: FBT001, FBT002 - may be given by position, as its users are used to
+        max_length: int = 100,
+        stream: TextIO | None = None,
+        divider: bool = False,  # noqa: FBT001, FBT002 - a public signature
+    ) -> str:
+        """Give the messages for people, a line each.
+
+        Args:
+            remove_tail: Whether to leave the last message out.
+            max_length: After how many characters a message is cut, and ends in `...`.
+            stream: Where the text is written to as well.
+            divider: Whether to put a ruler between the lines.
+        """
+        count = self._count - 1 if remove_tail else self._count
+        lines = (
+            message_line(i, message, max_length) for i, message in zip(range(count), self.messages.bare(), strict=False)
+        )
+        text = ("\n" + "-" * 40 + "\n" if divider else "\n").join(lines)
+        if stream is not None:
+            stream.write(text + "\n")
+        return text
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether an agent began a turn here and has not ended it."""
+        return self._last.open_turn >= 0
+
+    @property
+    def labels(self) -> Mapping[Handle, str]:
+        """The labels in force; reads the headers of the whole dialog."""
+        return labels_in(self.store, self._spans())
+
+    @property
+    def pins(self) -> tuple[Handle, ...]:
+        """The pinned entries, in the order of pinning; reads the headers of the whole dialog."""
+        return pins_in(self.store, self._spans())
+
+    def recall(self, handle: Handle | str) -> Entry | Content:
+        """Give back what a handle stands for: an entry, or one block; from any branch of the session.
+
+        Args:
+            handle: The handle, or its printed form as it stands in a placeholder.
+
+        Raises:
+            InvalidHandle: It is not spelt like one.
+            UnknownHandle: The session has no such entry or block.
+        """
+        return recall(self.store, self.session_id, handle)
+
+    # --- writing ----------------------------------------------------------------------------------------------------------------
+
+    def record(self, *entries: Entry) -> tuple[Handle, ...]:
+        """Append entries that belong to the turn, all or none, and give their handles.
 
         Raises:
             Conflict: Another writer was first; nothing was written.
             IllegalEntry: One of them may not stand there.
         """
-        drafts, continues = [], self.last.response
+        drafts, continues = [], self._last.response
         for entry in entries:
             ready, payloads = draft(entry, continues=continues)
             for payload in payloads.values():
                 self.store.put_blob(payload)
             continues = ready.response or continues
             drafts.append(ready)
-        headers = self.store.append(self.node.dialog_id, drafts, self.last.turn_head)
+        headers = self.store.append(self.dialog_id, drafts, self._last.turn_head)
         if headers:
-            self.last = headers[-1]
+            self._last = headers[-1]
             self._tell()
-        return headers
+        return tuple(Handle(self.dialog_id, header.seq) for header in headers)
 
-    def annotate(self, entry: Entry) -> Header:
-        """Add an entry beside the turn.
+    def annotate(self, entry: Entry) -> Handle:
+        """Add an entry that may stand beside a turn (a label, a decision, a late result), and give its handle.
 
-        What another writer appended to the turn meanwhile stays unknown, so that the next append is told of it.
+        It never makes a turn fail. What another writer said meanwhile stays unknown until `reload`.
 
         Raises:
             IllegalEntry: It may not stand there.
@@ -62,63 +163,30 @@ class Branch:
         ready, payloads = draft(entry)
         for payload in payloads.values():
             self.store.put_blob(payload)
-        header = self.store.annotate(self.node.dialog_id, ready)
-        if header.turn_head == self.last.turn_head:
-            self.last = header
+        header = self.store.annotate(self.dialog_id, ready)
+        if header.turn_head == self._last.turn_head:
+            self._last = header
             self._tell()
-        return header
+        return Handle(self.dialog_id, header.seq)
 
-    def reload(self) -> None:
-        """Take note of what others wrote."""
-        self.last = self.store.last(self.node.dialog_id)
+    def reload(self) -> Self:
+        """Take note of what other writers have appended, and give the dialog itself."""
+        self._last = self.store.last(self.dialog_id)
         self._tell()
+        return self
+
+    def label(self, handle: Handle, label: str | None) -> Handle:
+        """Name an entry for people; None takes the name away. No model sees it."""
+        return self.annotate(Label(target=_place(handle), label=label))
+
+    def pin(self, handle: Handle, *, pinned: bool = True) -> Handle:
+        """Keep an entry in every view, or no longer."""
+        return self.annotate(Pin(target=_place(handle), pinned=pinned))
 
     def _tell(self) -> None:
         if self._follower is not None:
-            self._follower.follow(self.store, self.node, self.last.seq)
+            self._follower.follow(self.store, self._node, self._last.seq)
 
-    @cached_property
-    def _inherited(self) -> tuple[Stretch, ...]:
-        return stretches(self.store, self.node.ranges)[0]
 
-    def held(self) -> tuple[Stretch, ...]:
-        """Give all that the dialog holds, its own entries last."""
-        own = Span(self.node.dialog_id, 0, self.last.seq + 1)
-        return (*self._inherited, Stretch(own, 0, self.node.inherited)) if len(own) else self._inherited
-
-    def spans(self) -> list[Span]:
-        """Give the spans of all that the dialog holds."""
-        return [stretch.span for stretch in self.held()]
-
-    @property
-    def count(self) -> int:
-        """The number of its messages."""
-        return self.node.inherited + self.last.number
-
-    def messages(self) -> Messages:
-        """Give its messages as they stand."""
-        return Messages(self.store, self.held(), self.count)
-
-    def fork(self, last_n: int, first_k: int) -> Node:
-        """Write the node of a child that keeps a window of the messages; costs the same whatever the length of the log.
-
-        Raises:
-            TypeError: One of the numbers is no whole number.
-            InvalidInput: One of them is negative.
-        """
-        check_window(last_n, first_k)
-        kept = min(self.count, last_n + first_k) if last_n else self.count
-        node = Node(
-            dialog_id=new_dialog_id(),
-            session_id=self.node.session_id,
-            owner=self.node.owner,
-            parent_id=self.node.dialog_id,
-            ranges=window(self.store, self.held(), self.count, last_n, first_k),
-            split_point=kept,
-            last_n=last_n,
-            first_k=first_k,
-            inherited=kept,
-            created_at=now(),
-            relation="fork",
-        )
-        return self.store.create_dialog(node)
+def _place(handle: Handle) -> Place:
+    return Place(dialog=handle.dialog, seq=handle.seq, block=handle.block)

@@ -4,41 +4,44 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Any, TextIO, overload
+from typing import Any, overload
 
+from palaver.context import Composed, ContextManager
 from palaver.errors import UnknownPrompt
-from palaver.ids import DialogId, SessionId, new_session_id, now
-from palaver.log import Entry, Handle, Label, MessageEntry, Node, Pin, Place
-from palaver.messages import Content, ImageContent, InvokeCost, Message, Role, TextContent
+from palaver.ids import BlobId, DialogId, new_dialog_id, new_session_id, now
+from palaver.log import Handle, MessageEntry, Node
+from palaver.messages import ImageContent, Message, Role, TextContent
 from palaver.prompts import Prompt, Runtime, get_default_runtime, temporary_prompt
 from palaver.session.branch import Branch
 from palaver.session.carrying import carry, unpack
+from palaver.session.committing import MARGIN, compaction, undoing
+from palaver.session.composing import BudgetLike, PolicyLike, composed, tokens_of
 from palaver.session.family import Family, made_up_name
-from palaver.session.marks import labels_in, pins_in
-from palaver.session.overview import message_line, tree_lines
+from palaver.session.overview import tree_lines
 from palaver.session.pictures import media_from
-from palaver.session.recalling import recall
 from palaver.session.replay import LogBase, follower_of
 from palaver.session.restore import restore
-from palaver.session.transcript import Messages
+from palaver.session.scratch import Scratch
+from palaver.session.shown import Shown, messages_of, shown
 from palaver.session.tree import DialogTreeNode
 from palaver.session.warn import UnknownPromptWarning
+from palaver.session.window import check_window, window
 from palaver.session.words import as_mapping, said, stamped
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord, Store
+from palaver.view import Plan, View, apply, fold
+from palaver.wire import Call, Profile, Request
+from palaver.wire import compile as compile_request
+from palaver.wire import profile as find_profile
 
 __all__ = ["Dialog"]
 
 
-class Dialog:
+class Dialog(Branch):
     """One branch of a conversation, owned by one agent.
 
     A dialog knows the log up to its own last write, or to the last `reload`. Every write is compared with that: when another writer
     was first, `Conflict` is raised, nothing was written, and the caller chooses between `reload()` and `fork()`.
-
-    Attributes:
-        dialog_id: The opaque id, 32 hexadecimal digits.
-        owner: The agent that owns it.
     """
 
     def __init__(
@@ -82,20 +85,12 @@ class Dialog:
         return cls.of(family, family.store.node(dialog_id)) if found is None else found
 
     def _attach(self, family: Family[Dialog], node: Node, top: Prompt | None) -> None:
+        super().__init__(family.store, node, family.follower)
         self._family = family
-        self._branch = Branch(family.store, node, family.follower)
         self._top: Prompt | str | None = top
-        self.store = family.store
-        self.dialog_id = node.dialog_id
-        self.owner = node.owner
         family.live[node.dialog_id] = self
 
     # --- what it is ---------------------------------------------------------------------------------------------------------
-
-    @property
-    def session_id(self) -> SessionId:
-        """The session's opaque id."""
-        return self._family.session_id
 
     @property
     def session_name(self) -> str:
@@ -118,59 +113,8 @@ class Dialog:
     def top_prompt(self, prompt: Prompt | None) -> None:
         self._top = prompt
 
-    @property
-    def in_turn(self) -> bool:
-        """Whether an agent began a turn here and has not ended it."""
-        return self._branch.last.open_turn >= 0
-
     def __repr__(self) -> str:
-        return f"<Dialog {self.dialog_id[:12]} owner={self.owner!r} messages={self._branch.count}>"
-
-    # --- what was said --------------------------------------------------------------------------------------------------------
-
-    @property
-    def messages(self) -> Messages:
-        """All messages, oldest first: a read-only snapshot."""
-        return self._branch.messages()
-
-    @property
-    def head(self) -> Message | None:
-        """The first message, or None."""
-        return self.messages[0] if self._branch.count else None
-
-    @property
-    def tail(self) -> Message | None:
-        """The last message, or None."""
-        return self.messages[-1] if self._branch.count else None
-
-    @property
-    def cost(self) -> InvokeCost:
-        """Tokens and dollars of all messages added up; reads all of them."""
-        return sum((message.cost for message in self.messages.bare()), InvokeCost())
-
-    def overview(
-        self,
-        remove_tail: bool = False,  # noqa: FBT001, FBT002 - may be given by position, as its users are used to
-        max_length: int = 100,
-        stream: TextIO | None = None,
-        divider: bool = False,  # noqa: FBT001, FBT002 - a public signature
-    ) -> str:
-        """Give the messages for people, a line each.
-
-        Args:
-            remove_tail: Whether to leave the last message out.
-            max_length: After how many characters a message is cut, and ends in `...`.
-            stream: Where the text is written to as well.
-            divider: Whether to put a ruler between the lines.
-        """
-        count = self._branch.count - 1 if remove_tail else self._branch.count
-        lines = (
-            message_line(i, message, max_length) for i, message in zip(range(count), self.messages.bare(), strict=False)
-        )
-        text = ("\n" + "-" * 40 + "\n" if divider else "\n").join(lines)
-        if stream is not None:
-            stream.write(text + "\n")
-        return text
+        return f"<Dialog {self.dialog_id[:12]} owner={self.owner!r} messages={self._count}>"
 
     # --- saying something -----------------------------------------------------------------------------------------------------
 
@@ -271,32 +215,8 @@ class Dialog:
         """
         given = (message,) if isinstance(message, Message) else tuple(message)
         stored = tuple(part for one in given for part in stamped(one, self.dialog_id, self.store))
-        self._branch.append(MessageEntry(message=one) for one in stored)
+        self.record(*(MessageEntry(message=one) for one in stored))
         return stored[-1] if isinstance(message, Message) else stored
-
-    def record(self, *entries: Entry) -> tuple[Handle, ...]:
-        """Append entries that belong to the turn, all or none, and give their handles.
-
-        Raises:
-            Conflict: Another writer was first; nothing was written.
-            IllegalEntry: One of them may not stand there.
-        """
-        return tuple(Handle(self.dialog_id, header.seq) for header in self._branch.append(entries))
-
-    def annotate(self, entry: Entry) -> Handle:
-        """Add an entry that may stand beside a turn (a label, a decision, a late result), and give its handle.
-
-        It never makes a turn fail. What another writer said meanwhile stays unknown until `reload`.
-
-        Raises:
-            IllegalEntry: It may not stand there.
-        """
-        return Handle(self.dialog_id, self._branch.annotate(entry).seq)
-
-    def reload(self) -> Dialog:
-        """Take note of what other writers have appended, and give the dialog itself."""
-        self._branch.reload()
-        return self
 
     # --- branches -------------------------------------------------------------------------------------------------------------
 
@@ -314,12 +234,27 @@ class Dialog:
             TypeError: One of the numbers is no whole number.
             InvalidInput: One of them is negative.
         """
-        return Dialog.of(self._family, self._branch.fork(last_n, first_k), self.top_prompt)
+        check_window(last_n, first_k)
+        kept = min(self._count, last_n + first_k) if last_n else self._count
+        node = Node(
+            dialog_id=new_dialog_id(),
+            session_id=self.session_id,
+            owner=self.owner,
+            parent_id=self.dialog_id,
+            ranges=window(self.store, self._held(), self._count, last_n, first_k),
+            split_point=kept,
+            last_n=last_n,
+            first_k=first_k,
+            inherited=kept,
+            created_at=now(),
+            relation="fork",
+        )
+        return Dialog.of(self._family, self.store.create_dialog(node), self.top_prompt)
 
     @property
     def parent(self) -> Dialog | None:
         """The dialog it was forked from, or None."""
-        above = self._branch.node.parent_id
+        above = self._node.parent_id
         return None if above is None else Dialog.at(self._family, above)
 
     @property
@@ -383,37 +318,131 @@ class Dialog:
         family.tell_all()
         return cls.of(family, family.store.node(dialog_id), _prompt(family.runtime, fields.get("top_prompt_path")))
 
-    # --- marks and what was left out --------------------------------------------------------------------------------------------
+    # --- what the model sees ----------------------------------------------------------------------------------------------------
 
-    def label(self, handle: Handle, label: str | None) -> Handle:
-        """Name an entry for people; None takes the name away. No model sees it."""
-        return self.annotate(Label(target=_place(handle), label=label))
-
-    def pin(self, handle: Handle, *, pinned: bool = True) -> Handle:
-        """Keep an entry in every view, or no longer."""
-        return self.annotate(Pin(target=_place(handle), pinned=pinned))
-
-    @property
-    def labels(self) -> Mapping[Handle, str]:
-        """The labels in force; reads the headers of the whole dialog."""
-        return labels_in(self.store, self._branch.spans())
-
-    @property
-    def pins(self) -> tuple[Handle, ...]:
-        """The pinned entries, in the order of pinning; reads the headers of the whole dialog."""
-        return pins_in(self.store, self._branch.spans())
-
-    def recall(self, handle: Handle | str) -> Entry | Content:
-        """Give back what a handle stands for: an entry, or one block; from any branch of the session.
+    def view(
+        self,
+        policy: PolicyLike | None = None,
+        budget: BudgetLike | None = None,
+        at: int | None = None,
+        *,
+        model: str = "",
+    ) -> View:
+        """Give what the model is to see: everything, or what a policy makes of it. Nothing is written.
 
         Args:
-            handle: The handle, or its printed form as it stands in a placeholder.
+            policy: A policy or context manager, its name or its configuration; with a budget alone, the policy `default`.
+            budget: What one request may occupy, in tokens.
+            at: The number of the last own entry to take into account: an earlier view; the newest known when not given.
+            model: The model that counts; the one in force when not given.
 
         Raises:
-            InvalidHandle: It is not spelt like one.
-            UnknownHandle: The session has no such entry or block.
+            InfeasibleBudget: What must be sent is larger than the budget.
+            UnknownPolicy: There is none of this name.
         """
-        return recall(self.store, self.session_id, handle)
+        if policy is None and budget is None:
+            return self._seen(at)
+        return self.compose("default" if policy is None else policy, budget, at, model=model).view
+
+    def compose(
+        self, policy: PolicyLike, budget: BudgetLike | None = None, at: int | None = None, *, model: str = ""
+    ) -> Composed:
+        """Preview what a policy would do: the view, the plan it comes from and the sizes before and after. As `view`."""
+        view = self._seen(at)
+
+        def run(manager: ContextManager) -> tuple[Dialog, list[Shown]]:
+            return manager(self.derive(view)), list(shown(view, self.store))
+
+        return composed(view, policy, budget, model, runtime=self.runtime, run=run)
+
+    def _seen(self, at: int | None) -> View:
+        return fold(self.store, self.dialog_id, self._last.seq if at is None else at)
+
+    def derive(self, view: View) -> Dialog:
+        """Give a dialog that is never written back: its view is this one, its messages are what the model sees of it."""
+        return Derived(self._family, self.owner, self.top_prompt, view)
+
+    def request(
+        self,
+        profile: Profile | str,
+        model: str,
+        *,
+        policy: PolicyLike | None = None,
+        budget: BudgetLike | None = None,
+        at: int | None = None,
+        **call: Any,  # noqa: ANN401 - the fields of a Call
+    ) -> Request:
+        """Compile the request that a provider gets. Nothing is sent and nothing is written.
+
+        Args:
+            profile: The provider's profile, or its name.
+            model: The model.
+            policy: As for `view`.
+            budget: As for `view`.
+            at: As for `view`.
+            call: Further fields of `palaver.wire.Call`, such as `max_tokens`, `tool_choice` or `then`.
+
+        Raises:
+            UnknownProfile: There is none of this name.
+            InfeasibleBudget: What must be sent is larger than the budget.
+            InvalidRequest: The request breaks a rule of its provider: a defect of palaver.
+        """
+        known = find_profile(profile, model) if isinstance(profile, str) else profile
+        view = self.view(policy, budget, at, model=model)
+        request = compile_request(
+            view, known, Call(model=model, **call), lambda digest: self.store.blob(BlobId(digest))
+        )
+        request.check()
+        return request
+
+    def commit(self, what: Composed | Plan | View, *, model: str = "", margin: float = MARGIN) -> Handle:
+        """Write a smaller view down as one entry, from which later views start. The log keeps everything, and `undo` takes it back.
+
+        Args:
+            what: What `compose` gave; or a plan for the view as it stands; or a view made from this dialog's.
+            model: The model whose tokens count, for a plan or a view; the one in force when not given.
+            margin: By which share the view must become smaller.
+
+        Raises:
+            Conflict: Another compaction was committed since the view was made.
+            InvalidInput: It is not smaller by the margin, or it leaves out what every view must hold.
+        """
+        if isinstance(what, Composed):
+            view, before, after = what.view, what.tokens_before, what.tokens_after
+        else:
+            view = apply(self._seen(None), what) if isinstance(what, Plan) else what
+            before, after = tokens_of(self._seen(view.at), model), tokens_of(view, model)
+        by = view.policies[-1] if view.policies else ""
+        entry = compaction(self.store, view, policy=by, before=before, after=after, margin=margin)
+        return self.annotate(entry)
+
+    def undo(self) -> Handle:
+        """Choose the view before the newest compaction: an entry of its own, after which everything it left out is back.
+
+        Raises:
+            InvalidInput: The dialog has no compaction of its own.
+        """
+        return self.annotate(undoing(self.store, self.dialog_id, at=self._last.seq))
+
+
+class Derived(Dialog):
+    """A dialog that is never written back: what context managers get and give.
+
+    Its view is the one it was made from, until something is appended to it.
+    """
+
+    def __init__(self, family: Family[Dialog], owner: str, top: Prompt | None, view: View) -> None:
+        """Make one from a view; `family` is where the view came from."""
+        scratch = Scratch(family.store)
+        scratch.create_session(SessionRecord(session_id=family.session_id, name=family.record.name))
+        own: Family[Dialog] = Family(scratch, family.session_id, family.runtime)
+        self._attach(own, own.new_root(owner), top)
+        self.record(*(MessageEntry(message=message) for message in messages_of(view, family.store)))
+        self._view = view
+        self._length = self._last.seq
+
+    def _seen(self, at: int | None) -> View:
+        return self._view if at is None and self._last.seq == self._length else super()._seen(at)
 
 
 def _prompt(runtime: Runtime, path: str | None) -> Prompt | None:
@@ -423,7 +452,3 @@ def _prompt(runtime: Runtime, path: str | None) -> Prompt | None:
     except UnknownPrompt as error:
         warnings.warn(f"The dialog was loaded without its prompt: {error}", UnknownPromptWarning, stacklevel=3)
         return None
-
-
-def _place(handle: Handle) -> Place:
-    return Place(dialog=handle.dialog, seq=handle.seq, block=handle.block)
