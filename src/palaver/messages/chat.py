@@ -93,7 +93,7 @@ def from_anthropic_dict(message: Mapping[str, Any], **fields: Any) -> Message:  
         own["response_id"] = rest.pop("id", None)
     word = rest.get("stop_reason")
     if isinstance(word, str):
-        own["stop_reason"] = stop_reason_of(word)
+        own["stop_reason"] = stop_reason_of(word)  # the word itself stays: it says more
     return Message.from_dict(beside(Message, rest) | own | {"contents": contents} | fields)
 
 
