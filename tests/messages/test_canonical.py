@@ -38,8 +38,10 @@ AT: dict[str, Any] = {"id": "0" * 32, "timestamp": 1.5}
 GOLDEN: list[tuple[Message, bytes]] = [
     (
         Message(role="user", content="h\u00e9 \U0001f600\n", **AT),
-        '{"contents":[{"content":"h\u00e9 \U0001f600\\n","type":"text"}],"id":"00000000000000000000000000000000",'
-        '"role":"user","timestamp":1.5}'.encode(),
+        (
+            '{"contents":[{"content":"h\u00e9 \U0001f600\\n","type":"text"}],"id":"00000000000000000000000000000000",'
+            '"role":"user","timestamp":1.5}'.encode()
+        ),
     ),
     (
         AssistantMessage(
@@ -56,26 +58,32 @@ GOLDEN: list[tuple[Message, bytes]] = [
             name="coder",
             **AT,
         ),
-        b'{"contents":[{"artefact":{"a":[1e-06,1e+16,-0.0],"b":1},"content":"why","signature":"sig","type":"thinking"},'
-        b'{"content":"see","later":true,"type":"text"},'
-        b'{"id":"c1","name":"look","raw_args":"{ \\"at\\": \\"it\\" }","type":"tool_call"},'
-        b'{"args":{"at":"it"},"id":"c2","name":"look","type":"tool_call"}],'
-        b'"id":"00000000000000000000000000000000","model":"m","name":"coder","response_id":"r1","role":"assistant",'
-        b'"stop_reason":"tool_calls","timestamp":1.5,"usage":{"prompt_tokens":3}}',
+        (
+            b'{"contents":[{"artefact":{"a":[1e-06,1e+16,-0.0],"b":1},"content":"why","signature":"sig","type":"thinking"},'
+            b'{"content":"see","later":true,"type":"text"},'
+            b'{"id":"c1","name":"look","raw_args":"{ \\"at\\": \\"it\\" }","type":"tool_call"},'
+            b'{"args":{"at":"it"},"id":"c2","name":"look","type":"tool_call"}],'
+            b'"id":"00000000000000000000000000000000","model":"m","name":"coder","response_id":"r1","role":"assistant",'
+            b'"stop_reason":"tool_calls","timestamp":1.5,"usage":{"prompt_tokens":3}}'
+        ),
     ),
     (
         ToolMessage(
             contents=[ToolResultContent("c1", [ImageContent([PNG])], is_error=True)], metadata={"a": "\0"}, **AT
         ),
-        b'{"changes":[{"kind":"nul","place":"metadata.a","runs":[[0,1,0]]}],"contents":[{"content":[{"images":['
-        b'{"digest":"79a2f9d7be29def2de8aa1d4ea3ef9ed2ea2d0c7ed6ca5b9d2ab7df40ef55e5b","media_type":"image/png","size":12}'
-        b'],"type":"image"}],"id":"c1","is_error":true,"type":"tool_result"}],"id":"00000000000000000000000000000000",'
-        b'"metadata":{"a":"\xef\xbf\xbd"},"role":"tool","timestamp":1.5}',
+        (
+            b'{"changes":[{"kind":"nul","place":"metadata.a","runs":[[0,1,0]]}],"contents":[{"content":[{"images":['
+            b'{"digest":"79a2f9d7be29def2de8aa1d4ea3ef9ed2ea2d0c7ed6ca5b9d2ab7df40ef55e5b","media_type":"image/png","size":12}'
+            b'],"type":"image"}],"id":"c1","is_error":true,"type":"tool_result"}],"id":"00000000000000000000000000000000",'
+            b'"metadata":{"a":"\xef\xbf\xbd"},"role":"tool","timestamp":1.5}'
+        ),
     ),
     (
         CompactionSummaryMessage(summary="so far", tokens_before=9, **AT),
-        b'{"contents":[],"id":"00000000000000000000000000000000","role":"compaction_summary","summary":"so far",'
-        b'"timestamp":1.5,"tokens_before":9}',
+        (
+            b'{"contents":[],"id":"00000000000000000000000000000000","role":"compaction_summary","summary":"so far",'
+            b'"timestamp":1.5,"tokens_before":9}'
+        ),
     ),
 ]
 
@@ -105,7 +113,8 @@ def test_the_same_message_gives_the_same_bytes_in_another_process() -> None:
         ).stdout
         for seed in ("1", "2")
     ]
-    here = Message(a=[{"c": 2, "d": 1}], b={"a": 2, "y": 1}, z=1, content="x", id="i", timestamp=1.5)
+    later: dict[str, Any] = {"a": [{"c": 2, "d": 1}], "b": {"a": 2, "y": 1}, "z": 1}
+    here = Message(**later, content="x", id="i", timestamp=1.5)
     assert run[0] == run[1] == encode(here)[0] + b"\n"
 
 

@@ -48,7 +48,7 @@ def test_every_door_gives_the_member_for_the_role(role: str) -> None:
     class Holder(BaseModel):
         message: Message
 
-    fields = {"role": role, "content": "x"}
+    fields: dict[str, Any] = {"role": role, "content": "x"}
     made = [
         Message(**fields),
         Message.model_validate(fields),
@@ -95,7 +95,8 @@ def test_somebodys_own_member_is_a_message_too() -> None:
     class Holder(BaseModel):
         message: Message
 
-    mine = Reviewed(content="x", reviewer="ann")
+    fields: dict[str, Any] = {"content": "x"}
+    mine = Reviewed(reviewer="ann", **fields)
     assert Holder(message=mine).message is mine
     assert type(mine.model_copy(update={"content": "y"})) is Reviewed
     stored = decode(encode(mine)[0])
@@ -115,15 +116,15 @@ def test_the_unions_of_the_page_tell_messages_apart() -> None:
 def test_a_message_that_cannot_be_says_where_and_why() -> None:
     """Every finding is data: (place, fault), places as pydantic spells them."""
     with pytest.raises(InvalidMessage) as raised:
-        Message(role="user", contents=[{"type": "text", "content": 7}], timestamp="soon")  # type: ignore[list-item, arg-type]
+        Message(role="user", contents=[{"type": "text", "content": 7}], timestamp="soon")  # type: ignore[arg-type]
     assert [place for place, _ in raised.value.faults] == ["contents.0.text.content", "timestamp"]
     assert raised.value.__cause__ is not None
 
 
 @pytest.mark.parametrize("content", [b"bytes", 7, object(), [b"x"], [7], [{"no": "type"}], {"type": 7}])
-def test_R2_content_is_text_or_parts(content: Any) -> None:
+def test_r2_content_is_text_or_parts(content: object) -> None:
     """Anything else is refused by name."""
-    with pytest.raises(InvalidMessage, match="neither text nor|no content part|needs a type"):
+    with pytest.raises(InvalidMessage, match=r"neither text nor|no content part|needs a type"):
         Message(content=content)
 
 
@@ -143,7 +144,8 @@ def test_repr_shows_what_was_said_and_not_every_default() -> None:
 
 def test_keywords_that_are_names_of_arguments_elsewhere_are_fields_like_others() -> None:
     """A recorded message may have a key called self or cls."""
-    message = Message(**{"content": "x", "self": 1, "cls": 2, "values": 3, "args": 4})
+    later: dict[str, Any] = {"self": 1, "cls": 2, "values": 3, "args": 4}
+    message = Message(content="x", **later)
     assert message.model_extra == {"self": 1, "cls": 2, "values": 3, "args": 4}
     assert decode(encode(message)[0]) == message
 
@@ -163,7 +165,7 @@ def test_trust_goes_from_what_came_from_outside_to_what_the_program_says() -> No
     assert Message(role="user", content="x", speaker="harness").speaker is Speaker.HARNESS
 
 
-def test_R55_importing_messages_imports_nothing_heavy() -> None:
+def test_r55_importing_messages_imports_nothing_heavy() -> None:
     """No Pillow, no numpy, no network library comes with a message."""
     script = "import sys, palaver.messages; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -63,7 +63,7 @@ def test_a_digest_and_its_bytes_belong_together() -> None:
     with pytest.raises(InvalidMedia, match="not those of"):
         Media(digest="0" * 64, data=PNG)
     with pytest.raises(InvalidMedia, match="not those of"):
-        Message(contents=[{"type": "image", "images": [{"digest": "0" * 64, "data": spelt}]}])  # type: ignore[list-item]
+        Message(contents=[{"type": "image", "images": [{"digest": "0" * 64, "data": spelt}]}])
     with pytest.raises(InvalidMedia, match="bytes, the digest"):
         Media()
     assert Media.from_dict({"data": spelt}).media_type == "image/png"

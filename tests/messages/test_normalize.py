@@ -1,11 +1,12 @@
 """What the edge changes, how it says so, and what it leaves alone."""
 
-import datetime
+import datetime as dt
 import enum
 import json
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -60,7 +61,9 @@ def test_a_surrogate_pair_is_one_character_and_stays() -> None:
 def test_changes_inside_results_are_seen_from_the_message() -> None:
     """The place leads through the result's blocks; a block alone knows the place within itself."""
     result = ToolResultContent("c1", [TextContent("\0"), TextContent("fine")])
-    assert result.content[0].changes == (Change("content", "nul", ((0, 1, 0),)),)
+    inner = result.content[0]
+    assert isinstance(inner, TextContent)
+    assert inner.changes == (Change("content", "nul", ((0, 1, 0),)),)
     (change,) = Message(role="tool", contents=[result]).normalized
     assert (change.place, change.kind) == ("contents[0].content[0].content", "nul")
 
@@ -131,7 +134,7 @@ class Point:
 class Model(BaseModel):
     """Somebody's model."""
 
-    when: datetime.date
+    when: dt.date
 
 
 class Hostile:
@@ -151,12 +154,12 @@ class Hostile:
         (b"\x00\xff", "AP8=", "object"),
         ({3, 1}, [1, 3], "object"),
         (Point(1, 2.5), {"x": 1, "y": 2.5}, "object"),
-        (Model(when=datetime.date(2026, 1, 2)), {"when": "2026-01-02"}, "object"),
-        (datetime.datetime(2026, 1, 2, tzinfo=datetime.UTC), "2026-01-02T00:00:00+00:00", "object"),
+        (Model(when=dt.date(2026, 1, 2)), {"when": "2026-01-02"}, "object"),
+        (dt.datetime(2026, 1, 2, tzinfo=dt.UTC), "2026-01-02T00:00:00+00:00", "object"),
         (PurePosixPath("a/b"), "a/b", "object"),
         (Hostile(), "<Hostile>", "object"),
         (int, "<class 'int'>", "object"),
-        ({1: "a", True: "b", None: "c"}, {"1": "b", "null": "c"}, "key"),
+        ({1: "a", False: "b", None: "c"}, {"1": "a", "false": "b", "null": "c"}, "key"),
         (Colour.RED, "red", None),
         (OrderedDict(b=1, a=(1, 2)), {"b": 1, "a": [1, 2]}, None),
     ],
@@ -201,7 +204,8 @@ def test_a_frozen_mapping_is_clean_whoever_makes_it() -> None:
 def test_what_a_program_passes_is_copied_never_kept() -> None:
     """R10: a caller's dict that changes later changes no message."""
     metadata = {"tags": ["a"]}
-    message = Message(content="x", metadata=metadata, later=metadata)
+    more: dict[str, Any] = {"later": metadata}
+    message = Message(content="x", metadata=metadata, **more)
     metadata["tags"].append("b")
     assert message.metadata == {"tags": ["a"]}
     assert message.model_extra == {"later": {"tags": ["a"]}}

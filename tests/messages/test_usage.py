@@ -120,7 +120,7 @@ VOCABULARIES: dict[str, tuple[dict[str, Any], int, int]] = {
 
 
 @pytest.mark.parametrize("name", VOCABULARIES)
-def test_C7_every_vocabulary_is_read_to_the_same_figures(name: str) -> None:
+def test_c7_every_vocabulary_is_read_to_the_same_figures(name: str) -> None:
     """R14, R235: input is everything read, cache figures are parts of it, output is everything written."""
     raw, written, reasoning = VOCABULARIES[name]
     usage = Usage(raw)
@@ -138,8 +138,8 @@ def test_C7_every_vocabulary_is_read_to_the_same_figures(name: str) -> None:
     )
 
 
-def test_D22_context_size_is_that_of_one_request_never_a_sum_over_calls() -> None:
-    """openclaw 99843: twelve calls were added up in the parts; the total is the last call's and is the context."""
+def test_d22_context_size_is_that_of_one_request_never_a_sum_over_calls() -> None:
+    """Twelve calls were added up in the parts; the total is the last call's and is the context (openclaw 99843)."""
     usage = Usage({"input": 12, "output": 15_104, "cacheRead": 819_661, "cacheWrite": 93_130, "totalTokens": 163_978})
     assert usage.context_tokens == 163_978
     assert (
@@ -166,7 +166,7 @@ def test_a_total_larger_than_its_parts_is_not_context() -> None:
         {"something": {"else": 1}},
     ],
 )
-def test_R14_what_is_no_count_counts_nothing(raw: dict[str, Any]) -> None:
+def test_r14_what_is_no_count_counts_nothing(raw: dict[str, Any]) -> None:
     """Missing, None, booleans, text and negative figures are zero, and nothing fails."""
     usage = Usage(raw)
     assert usage.invoke_cost == InvokeCost()
@@ -174,7 +174,7 @@ def test_R14_what_is_no_count_counts_nothing(raw: dict[str, Any]) -> None:
     assert usage.cost == UsageCost()
 
 
-def test_R236_dollars_are_read_as_they_were_recorded() -> None:
+def test_r236_dollars_are_read_as_they_were_recorded() -> None:
     """A mapping by kind of token, a bare number, LiteLLM's response cost; prices are not guessed here."""
     pi = Usage(
         {
@@ -192,7 +192,7 @@ def test_R236_dollars_are_read_as_they_were_recorded() -> None:
     assert (by_parts.prompt_cost, by_parts.completion_cost, by_parts.cost) == (0.25, 0.5, 0.75)
 
 
-def test_R23_costs_add_up_and_lose_their_rates() -> None:
+def test_r23_costs_add_up_and_lose_their_rates() -> None:
     """Tokens and dollars are summed; a rate belongs to one call."""
     one = InvokeCost(
         prompt_tokens=1, cost=0.5, input_cost_per_token=0.1, output_cost_per_token=0.1, cache_read_input_token_cost=0.1
@@ -217,7 +217,7 @@ def test_a_provider_packages_object_is_read_as_its_dump() -> None:
 
 
 @given(some.usages())
-def test_R7_the_raw_record_is_kept_whole_and_cannot_change(usage: Usage) -> None:
+def test_r7_the_raw_record_is_kept_whole_and_cannot_change(usage: Usage) -> None:
     """It equals a plain dict, survives copies and pickles, and every typed attribute is a figure that is not negative."""
     message = Message(role="assistant", content="x", usage=usage)
     assert message.usage == dict(usage)

@@ -68,7 +68,9 @@ def dirty_texts(max_size: int | None = 40) -> st.SearchStrategy[str]:
     return st.text(st.characters(exclude_categories=()) | spoiled, max_size=max_size)
 
 
-def _json(texts: st.SearchStrategy[str], scalars: st.SearchStrategy[Any], keys: st.SearchStrategy[Any]) -> Any:  # noqa: ANN401
+def _json(
+    texts: st.SearchStrategy[str], scalars: st.SearchStrategy[Any], keys: st.SearchStrategy[Any]
+) -> st.SearchStrategy[Any]:
     nested: st.SearchStrategy[Any] = st.recursive(
         scalars | texts,
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
@@ -87,7 +89,7 @@ def json_objects() -> st.SearchStrategy[dict[str, Any]]:
 def dirty_json() -> st.SearchStrategy[Any]:
     """Give what programs take for JSON: numbers that are not finite, keys of any type, bytes, sets, dirty strings."""
     texts = dirty_texts(12)
-    scalars = (
+    scalars: st.SearchStrategy[Any] = (
         st.none() | st.booleans() | _SMALL | st.floats() | st.binary(max_size=4) | st.sets(st.integers(), max_size=3)
     )
     return _json(texts, scalars, texts | st.integers() | st.booleans() | st.none())
