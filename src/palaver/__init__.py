@@ -78,6 +78,16 @@ from palaver.messages import (
 )
 
 if TYPE_CHECKING:
+    from palaver.context import (
+        Composed,
+        ContextManager,
+        DefaultContextManager,
+        FullContext,
+        OffloadContextManager,
+        Policy,
+        compose,
+    )
+    from palaver.context import ContextManager, DefaultContextManager, Fit, Policy, fit
     from palaver.log import Handle, Span
     from palaver.prompts import (
         DefaultTagParser,
@@ -87,9 +97,11 @@ if TYPE_CHECKING:
         get_default_runtime,
         set_default_runtime,
     )
-    from palaver.session import Dialog, DialogTreeNode, ReplayLog, ReplayLogWarning, Session, rebuild
+    from palaver.session import Dialog, DialogTreeNode, ReplayLog, ReplayLogWarning, Session, UnknownPromptWarning, rebuild
     from palaver.store import Durability, MemoryStore, SqliteStore, Store, open_store
+    from palaver.tokens import Budget
     from palaver.view import Plan, View
+    from palaver.wire import PROFILES, Call, Profile, Request
 
 __all__ = [
     "APITypes",
@@ -101,11 +113,14 @@ __all__ = [
     "BranchSummaryMessage",
     "CompactionSummaryMessage",
     "Conflict",
+    "ContextManager",
     "CustomMessage",
+    "DefaultContextManager",
     "DefaultTagParser",
     "Dialog",
     "DialogTreeNode",
     "Durability",
+    "Fit",
     "FunctionCall",
     "Handle",
     "IllegalEntry",
@@ -132,6 +147,7 @@ __all__ = [
     "PalaverError",
     "ParseError",
     "Plan",
+    "Policy",
     "Prompt",
     "ReplayLog",
     "ReplayLogWarning",
@@ -175,6 +191,7 @@ __all__ = [
     "UsageCost",
     "UserMessage",
     "View",
+    "fit",
     "get_default_runtime",
     "open_store",
     "rebuild",
@@ -182,6 +199,16 @@ __all__ = [
 ]
 
 _ROOMS = {
+    "palaver.context": (
+        "Composed",
+        "ContextManager",
+        "DefaultContextManager",
+        "FullContext",
+        "OffloadContextManager",
+        "Policy",
+        "compose",
+    ),
+    "palaver.context": ("ContextManager", "DefaultContextManager", "Fit", "Policy", "fit"),
     "palaver.log": ("Handle", "Span"),
     "palaver.prompts": (
         "DefaultTagParser",
@@ -191,9 +218,11 @@ _ROOMS = {
         "get_default_runtime",
         "set_default_runtime",
     ),
-    "palaver.session": ("Dialog", "DialogTreeNode", "ReplayLog", "ReplayLogWarning", "Session", "rebuild"),
+    "palaver.session": ("Dialog", "DialogTreeNode", "ReplayLog", "ReplayLogWarning", "Session", "UnknownPromptWarning", "rebuild"),
     "palaver.store": ("Durability", "MemoryStore", "SqliteStore", "Store", "open_store"),
+    "palaver.tokens": ("Budget",),
     "palaver.view": ("Plan", "View"),
+    "palaver.wire": ("PROFILES", "Call", "Profile", "Request"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
