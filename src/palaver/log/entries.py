@@ -239,6 +239,7 @@ class Derived(Value):
         speaker: Provenance, a value of `palaver.messages.Speaker`; a summary never speaks with the user's authority.
         trust: The lowest trust among the sources, the name of a `palaver.messages.Trust` in lower case.
         sources: The entries it was made from.
+        facts: What a record says, as canonical JSON, from which the next record goes on; None where the text is all there is.
     """
 
     text: str
@@ -246,6 +247,7 @@ class Derived(Value):
     speaker: str = "summary"
     trust: str = "outside"
     sources: tuple[Run, ...] = ()
+    facts: str | None = None
 
 
 Piece: TypeAlias = Annotated[

@@ -167,12 +167,13 @@ def _with_inserts(kept: Mapping[int, Exchange], inserts: Sequence[Insert], end: 
 
 
 def inserted(insert: Insert) -> Exchange:
-    """Give the exchange of a derived text. It never speaks with the user's authority, and has the lowest trust there is."""
+    """Give the exchange of a derived text. It never speaks with the user's authority, whoever its sources are."""
     block = Block(
         content=TextContent(content=insert.text),
         derived=insert.label,
         sources=insert.sources,
+        facts=insert.facts,
         speaker=Speaker.SUMMARY,
-        trust=Trust.OUTSIDE,
+        trust=min(insert.trust, Trust.MODEL),
     )
     return Exchange(turns=(Turn(role=Role.USER, blocks=(block,)),), derived=True)

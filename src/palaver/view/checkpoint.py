@@ -98,6 +98,7 @@ def _derived(block: Block) -> Derived:
         speaker=block.speaker.value,
         trust=block.trust.name.lower(),
         sources=block.sources,
+        facts=block.facts or None,
     )
 
 

@@ -233,6 +233,7 @@ def _derived(text: Derived) -> Block:
         content=TextContent(content=text.text),
         derived=text.label,
         sources=text.sources,
+        facts=text.facts or "",
         speaker=Speaker(text.speaker),
         trust=Trust[text.trust.upper()],
     )

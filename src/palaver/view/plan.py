@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from palaver.log import Handle, Run
+from palaver.messages import Trust
 from palaver.view.reasons import Reason
 
 
@@ -63,12 +64,16 @@ class Insert:
         text: What the model sees.
         label: `record`, `summary` or `notice`.
         sources: The entries it was made from.
+        facts: What a record says, as canonical JSON, from which the next record goes on; empty where the text is all there is.
+        trust: The lowest trust among the sources.
     """
 
     before: int
     text: str
     label: str = "record"
     sources: tuple[Run, ...] = ()
+    facts: str = ""
+    trust: Trust = Trust.OUTSIDE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,6 +26,7 @@ class Block:
         reversible: True when the handle brings back all that was taken out; always True when `reason` is None.
         derived: What it is when no one said it: `record`, `summary`, `notice`, `pending`, `interrupted`; empty otherwise.
         sources: The entries a derived text was made from.
+        facts: What a record says, as canonical JSON, from which the next record goes on; empty where the text is all there is.
         speaker: Provenance: who really said it, whatever role carries it.
         trust: How far it may be followed; a derived text has the lowest trust of its sources.
     """
@@ -36,6 +37,7 @@ class Block:
     reversible: bool = True
     derived: str = ""
     sources: tuple[Run, ...] = ()
+    facts: str = ""
     speaker: Speaker = Speaker.HARNESS
     trust: Trust = Trust.OUTSIDE
 
