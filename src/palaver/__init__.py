@@ -82,12 +82,13 @@ if TYPE_CHECKING:
         Composed,
         ContextManager,
         DefaultContextManager,
+        Fit,
         FullContext,
         OffloadContextManager,
         Policy,
         compose,
+        fit,
     )
-    from palaver.context import ContextManager, DefaultContextManager, Fit, Policy, fit
     from palaver.log import Handle, Span
     from palaver.prompts import (
         DefaultTagParser,
@@ -97,11 +98,19 @@ if TYPE_CHECKING:
         get_default_runtime,
         set_default_runtime,
     )
-    from palaver.session import Dialog, DialogTreeNode, ReplayLog, ReplayLogWarning, Session, UnknownPromptWarning, rebuild
+    from palaver.session import (
+        Dialog,
+        DialogTreeNode,
+        ReplayLog,
+        ReplayLogWarning,
+        Session,
+        UnknownPromptWarning,
+        rebuild,
+    )
     from palaver.store import Durability, MemoryStore, SqliteStore, Store, open_store
     from palaver.tokens import Budget
     from palaver.view import Plan, View
-    from palaver.wire import PROFILES, Call, Profile, Request
+    from palaver.wire import Call, Profile, Request
 
 __all__ = [
     "APITypes",
@@ -111,7 +120,10 @@ __all__ = [
     "AudioContent",
     "BaseMessage",
     "BranchSummaryMessage",
+    "Budget",
+    "Call",
     "CompactionSummaryMessage",
+    "Composed",
     "Conflict",
     "ContextManager",
     "CustomMessage",
@@ -121,6 +133,7 @@ __all__ = [
     "DialogTreeNode",
     "Durability",
     "Fit",
+    "FullContext",
     "FunctionCall",
     "Handle",
     "IllegalEntry",
@@ -144,13 +157,16 @@ __all__ = [
     "MissingStore",
     "Modalities",
     "NotFound",
+    "OffloadContextManager",
     "PalaverError",
     "ParseError",
     "Plan",
     "Policy",
+    "Profile",
     "Prompt",
     "ReplayLog",
     "ReplayLogWarning",
+    "Request",
     "Role",
     "Roles",
     "Runtime",
@@ -184,6 +200,7 @@ __all__ = [
     "UnknownPolicy",
     "UnknownProfile",
     "UnknownPrompt",
+    "UnknownPromptWarning",
     "UnknownSession",
     "UnsupportedCapability",
     "UnsupportedTranscript",
@@ -191,6 +208,7 @@ __all__ = [
     "UsageCost",
     "UserMessage",
     "View",
+    "compose",
     "fit",
     "get_default_runtime",
     "open_store",
@@ -203,12 +221,13 @@ _ROOMS = {
         "Composed",
         "ContextManager",
         "DefaultContextManager",
+        "Fit",
         "FullContext",
         "OffloadContextManager",
         "Policy",
         "compose",
+        "fit",
     ),
-    "palaver.context": ("ContextManager", "DefaultContextManager", "Fit", "Policy", "fit"),
     "palaver.log": ("Handle", "Span"),
     "palaver.prompts": (
         "DefaultTagParser",
@@ -218,11 +237,19 @@ _ROOMS = {
         "get_default_runtime",
         "set_default_runtime",
     ),
-    "palaver.session": ("Dialog", "DialogTreeNode", "ReplayLog", "ReplayLogWarning", "Session", "UnknownPromptWarning", "rebuild"),
+    "palaver.session": (
+        "Dialog",
+        "DialogTreeNode",
+        "ReplayLog",
+        "ReplayLogWarning",
+        "Session",
+        "UnknownPromptWarning",
+        "rebuild",
+    ),
     "palaver.store": ("Durability", "MemoryStore", "SqliteStore", "Store", "open_store"),
     "palaver.tokens": ("Budget",),
     "palaver.view": ("Plan", "View"),
-    "palaver.wire": ("PROFILES", "Call", "Profile", "Request"),
+    "palaver.wire": ("Call", "Profile", "Request"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 

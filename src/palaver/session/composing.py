@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
-from palaver.context import Composed, ContextManager, Meter, Policy, compose, policy
+from palaver.context import Composed, ContextManager, Meter, Policy, Viewed, compose, planner, policy
 from palaver.errors import InvalidInput
-from palaver.messages import Message
 from palaver.prompts import Runtime
-from palaver.session.managed import Given, plan_from
-from palaver.session.shown import Shown
 from palaver.tokens import Budget, counter
 from palaver.view import View
 
@@ -25,14 +22,6 @@ BudgetLike: TypeAlias = Budget | int | Mapping[str, object]
 _BOUNDLESS = Budget.of_input(2**53)
 
 
-class _Result(Protocol):
-    """What a context manager gives back."""
-
-    @property
-    def messages(self) -> Any:  # noqa: ANN401 - a sequence of messages
-        """What the model is to see."""
-
-
 def composed(
     view: View,
     asked: PolicyLike,
@@ -40,7 +29,7 @@ def composed(
     model: str,
     *,
     runtime: Runtime,
-    run: Callable[[ContextManager], tuple[_Result, list[Shown]]],
+    derive: Callable[[View], Viewed],
 ) -> Composed:
     """Compose a view the way a policy, or what a plain context manager gives back, wants it.
 
@@ -50,7 +39,7 @@ def composed(
         budget: What one request may occupy; the policy's own when not given. A plain manager without one is taken at its word.
         model: The model that counts; the policy's when not given, else the one in force in the view.
         runtime: Where further managers are registered.
-        run: Runs a plain manager on a copy, and gives its result and the messages that went in.
+        derive: Makes the dialog that a plain manager is called with: whatever it does to that one is thrown away.
 
     Raises:
         UnknownPolicy: There is none of this name.
@@ -61,14 +50,12 @@ def composed(
     if manager is None:
         raise InvalidInput("There is no policy to compose with.", hint="Leave the policy out to see everything.")
     counting = model or str(getattr(manager, "model_name", "")) or view.model
-    if isinstance(manager, Policy):
-        allowed = manager.budget if budget is None else Budget.parse(budget, counting or None)
-        return compose(view, manager, allowed, counter(counting))
-    result, before = run(manager)
-    after = [message for message in result.messages if isinstance(message, Message)]
-    plan = plan_from(str(getattr(manager, "name", type(manager).__name__)), view, before, after)
-    allowed = _BOUNDLESS if budget is None else Budget.parse(budget, counting or None)
-    return compose(view, Given(plan), allowed, counter(counting))
+    plain = not isinstance(manager, Policy)
+    if budget is not None:
+        allowed = Budget.parse(budget, counting or None)
+    else:
+        allowed = manager.budget if isinstance(manager, Policy) else _BOUNDLESS
+    return compose(view, planner(manager, derive(view) if plain else None), allowed, counter(counting))
 
 
 def tokens_of(view: View, model: str) -> int:

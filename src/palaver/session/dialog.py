@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, overload
 
-from palaver.context import Composed, ContextManager
+from palaver.context import Composed
 from palaver.errors import UnknownPrompt
 from palaver.ids import BlobId, DialogId, new_dialog_id, new_session_id, now
 from palaver.log import Handle, MessageEntry, Node
@@ -22,7 +22,7 @@ from palaver.session.pictures import media_from
 from palaver.session.replay import LogBase, follower_of
 from palaver.session.restore import restore
 from palaver.session.scratch import Scratch
-from palaver.session.shown import Shown, messages_of, shown
+from palaver.session.shown import messages_of
 from palaver.session.tree import DialogTreeNode
 from palaver.session.warn import UnknownPromptWarning
 from palaver.session.window import check_window, window
@@ -348,12 +348,7 @@ class Dialog(Branch):
         self, policy: PolicyLike, budget: BudgetLike | None = None, at: int | None = None, *, model: str = ""
     ) -> Composed:
         """Preview what a policy would do: the view, the plan it comes from and the sizes before and after. As `view`."""
-        view = self._seen(at)
-
-        def run(manager: ContextManager) -> tuple[Dialog, list[Shown]]:
-            return manager(self.derive(view)), list(shown(view, self.store))
-
-        return composed(view, policy, budget, model, runtime=self.runtime, run=run)
+        return composed(self._seen(at), policy, budget, model, runtime=self.runtime, derive=self.derive)
 
     def _seen(self, at: int | None) -> View:
         return fold(self.store, self.dialog_id, self._last.seq if at is None else at)

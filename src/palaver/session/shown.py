@@ -4,47 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
-from typing import NamedTuple
 
 from palaver.ids import DialogId
 from palaver.log import Handle, MessageEntry, Reader, decode_entry
 from palaver.messages import Message, Role, ToolMessage
 from palaver.view import Block, View
 
-__all__ = ["Shown", "messages_of", "shown"]
-
-INSTRUCTIONS = -1
-"""Where the instructions stand: before the first exchange."""
+__all__ = ["messages_of"]
 
 
-class Shown(NamedTuple):
-    """A message as a view shows it.
+def messages_of(view: View, reader: Reader) -> Iterator[Message]:
+    """Give the messages of a view in order, instructions first; results of tools one by one. Reads what the view shows and no more.
 
-    Attributes:
-        message: The message: the recorded one where the view shows it as it was recorded, else a copy that says what the view says.
-        exchange: The index of its exchange in the view, or -1 for instructions.
-        blocks: The blocks of the view that it is made of.
+    A message is the recorded one where the view shows it as it was recorded, else a copy that says what the view says.
     """
-
-    message: Message
-    exchange: int
-    blocks: tuple[Block, ...]
-
-
-def shown(view: View, reader: Reader) -> Iterator[Shown]:
-    """Give the messages of a view in order, instructions first; results of tools one by one. Reads what the view shows and no more."""
     for group in _by_entry(view.system):
-        yield Shown(_message(reader, group, Role.SYSTEM), INSTRUCTIONS, group)
-    for index, exchange in enumerate(view.exchanges):
+        yield _message(reader, group, Role.SYSTEM)
+    for exchange in view.exchanges:
         for turn in exchange.turns:
             groups = [(block,) for block in turn.blocks] if turn.role is Role.TOOL else [turn.blocks]
             for group in groups:
-                yield Shown(_message(reader, group, turn.role), index, group)
-
-
-def messages_of(view: View, reader: Reader) -> list[Message]:
-    """Give the messages of a view in order."""
-    return [one.message for one in shown(view, reader)]
+                yield _message(reader, group, turn.role)
 
 
 def _by_entry(blocks: Iterable[Block]) -> Iterator[tuple[Block, ...]]:
