@@ -405,10 +405,11 @@ def test_neighbours_of_one_role_are_joined_where_roles_alternate() -> None:
 
 
 def test_names_of_speakers_go_where_there_is_a_field() -> None:
-    """A participant's name goes to OpenAI, spelt as it takes it."""
+    """A participant's name goes to chat completions, spelt as they take it; elsewhere the report has it."""
     scene = Scene().user("hi", name="Ann B.").user("ho", name="bob")
     messages = scene.request("openai-chat").body["messages"]
     assert [message["name"] for message in messages] == ["Ann_B_", "bob"]
+    assert [change.what for change in scene.request("anthropic").report] == ["name", "name"]
 
 
 # --- calls, arguments, tools --------------------------------------------------------------------------------------------
@@ -486,6 +487,17 @@ def test_cache_marks_stand_at_the_end_of_what_stays() -> None:
         False,
         True,
     ]
+
+
+def test_r311_the_caller_can_place_the_marks() -> None:
+    """A call that names blocks gets its marks there, in place of the user's newest messages; no more than there may be."""
+    scene = Scene(system=["a"], tools=[BASH])
+    for number in range(5):
+        scene.user(f"{number}").model_says("well")
+    body = scene.request("anthropic", cache_at={at(2), at(4), at(6)}).body
+    marked = [message["content"][0]["text"] for message in body["messages"] if "cache_control" in message["content"][0]]
+    assert marked == ["2", "3"]
+    assert all("cache_control" in body[head][-1] for head in ("system", "tools"))
 
 
 def test_images_of_results_follow_them_where_results_hold_text_only() -> None:

@@ -155,6 +155,8 @@ _TEXTS = st.builds(
         [{}, {}, {"phase": "commentary"}, {"phase": "odd"}, {"thoughtSignature": "AAAA"}, {"note": SECRET}]
     ),
 )
+_OPAQUE = st.integers(0, 10**9).map(lambda number: f"{number:012x}")
+"""What only its maker can read: base64, and hardly ever the same twice, so that it can be looked for."""
 _REASONING = st.sampled_from(
     [
         {},
@@ -174,8 +176,8 @@ _REASONING = st.sampled_from(
 _THOUGHTS = st.builds(
     ThinkingContent,
     content=_WORDS,
-    signature=st.sampled_from(["", "c2lnbmVk"]),
-    redacted=st.sampled_from(["", "", "b3BhcXVl"]),
+    signature=st.one_of(st.just(""), _OPAQUE),
+    redacted=st.one_of(st.just(""), st.just(""), _OPAQUE),
     provider=_PROVIDERS,
     model=_MODELS,
     artefact=_REASONING,
@@ -185,10 +187,8 @@ _NATIVE: Mapping[str, tuple[str, st.SearchStrategy[ThinkingContent]]] = MappingP
         "anthropic": (
             "claude-opus-4-6",
             st.one_of(
-                st.builds(
-                    ThinkingContent, content=_WORDS, signature=st.just("c2lnbmVk"), provider=st.just("anthropic")
-                ),
-                st.builds(ThinkingContent, redacted=st.just("b3BhcXVl"), provider=st.just("anthropic")),
+                st.builds(ThinkingContent, content=_WORDS, signature=_OPAQUE, provider=st.just("anthropic")),
+                st.builds(ThinkingContent, redacted=_OPAQUE, provider=st.just("anthropic")),
             ),
         ),
         "openai": (

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from palaver.wire.draft import Body, Declared, Draft, with_parameters
-from palaver.wire.parts import CallPart, MediaPart, ResultPart, Speech, TextPart, ThinkingPart
-from palaver.wire.profiles import Cache
+from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.request import Call, How
 
 __all__ = ["MAX_TOKENS", "OWNED", "body"]
@@ -40,7 +39,7 @@ def body(draft: Draft) -> Body:
         out["tool_choice"] = {"type": "tool", "name": draft.choice} if choice is None else {"type": choice}
     out["messages"] = [_message(speech) for speech in draft.script]
     if call.cache:
-        _mark(out, draft.profile.cache, call)
+        _mark(out, draft)
     if call.stream:
         out["stream"] = True
     return with_parameters(out | _sampling(draft), call, without=_forbidden(draft, out["messages"]))
@@ -155,14 +154,24 @@ _BLOCKS: Mapping[type, Callable[[Any], Body]] = MappingProxyType(
 # --- cache marks ---------------------------------------------------------------------------------------------------------
 
 
-def _mark(out: Body, rules: Cache, call: Call) -> None:
-    """Put cache marks at the end of the tools, of the instructions, and of the user's newest messages, the latter first.
+def _mark(out: Body, draft: Draft) -> None:
+    """Put cache marks at the end of the tools, of the instructions, and of the user's newest messages or where the call wants them.
 
     The provider reads tools, instructions and messages in this order, and what is cached up to a mark is found again by a request
-    that begins alike (docs/en/build-with-claude/prompt-caching).
+    that begins alike (docs/en/build-with-claude/prompt-caching). Of more marks than it takes, the first ones of the messages are left out.
     """
-    users = [message["content"] for message in out["messages"] if message["role"] == "user"]
-    ends = [*users[: -_MARKED_MESSAGES - 1 : -1], out.get("system", ()), out.get("tools", ())]
+    rules, call = draft.profile.cache, draft.call
+    heads = [blocks[-1] for blocks in (out.get("system", ()), out.get("tools", ())) if blocks]
+    said = [
+        pair for speech, message in zip(draft.script, out["messages"], strict=True) for pair in _pairs(speech, message)
+    ]
+    wanted = [block for part, block in said if part.origin in call.cache_at and block["type"] in rules.places]
+    users = [message["content"][-1] for message in out["messages"] if message["role"] == "user"]
+    ends = wanted if call.cache_at else users[-_MARKED_MESSAGES:]
     ttl = {} if call.cache_ttl == "5m" else {"ttl": call.cache_ttl}
-    for blocks in [blocks for blocks in ends if blocks][: rules.marks]:
-        blocks[-1][rules.field] = {"type": "ephemeral", **ttl}
+    for block in [*heads, *ends[len(heads) - rules.marks :]]:
+        block[rules.field] = {"type": "ephemeral", **ttl}
+
+
+def _pairs(speech: Speech, message: Body) -> Iterator[tuple[Part, Body]]:
+    return zip(speech.parts, message["content"], strict=True)

@@ -74,6 +74,10 @@ def _speeches(view: View, profile: Profile, notes: Notes) -> Iterator[Speech]:
                         How.CHANGED,
                         "no place inside a conversation: sent as marked words",
                     )
+            if turn.name and profile.turns.name is None and turn.blocks:
+                notes.add(
+                    turn.blocks[0].origin, "name", How.DROPPED, f"{turn.name!r}: there is no field for who speaks"
+                )
             said = _Voice(profile, notes, role, _mark(exchange, turn))
             parts = tuple(part for block in turn.blocks for part in said.parts(block))
             yield Speech(role, parts, turn.name, turn.provider, turn.model or view.model, stale=exchange.stale)
@@ -186,6 +190,9 @@ def _result(voice: _Voice, block: Block, content: ToolResultContent) -> Iterator
     """Give a result; its metadata, and whether it ends the loop, are the program's business and stay here."""
     body = tuple(_result_body(voice, block, content))
     if content.is_error and not body:
+        voice.notes.add(
+            block.origin, "result", How.ADDED, "the tool failed without a word, and a failure must say something"
+        )
         body = (TextPart(FAILED_SILENTLY, block.origin),)
     yield ResultPart(content.id, content.name or "", body, content.is_error, block.origin)
 

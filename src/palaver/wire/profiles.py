@@ -259,8 +259,11 @@ def profile(name: str, model: str = "") -> Profile:
         )
     if found is ANTHROPIC:
         return _for_claude(model)
-    if found is GEMINI and _GEMINI_TO_2.search(model):
-        return replace(found, reasoning=replace(found.reasoning, signed_calls=False))  # [G5] optional before Gemini 3
+    if found is GEMINI and _GEMINI_TO_2.search(
+        model
+    ):  # [G5] signatures are optional, [G4] responses text, before Gemini 3
+        calls = replace(found.calls, media=frozenset())
+        return replace(found, calls=calls, reasoning=replace(found.reasoning, signed_calls=False))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -33,6 +33,7 @@ class Call:
         strict_tools: Whether to ask that arguments hold to the tools' schemas, where provider and schema permit it.
         parameters: Further fields of the body, in the provider's words. They may not name what is compiled from the view.
         cache: Whether cache marks are placed, for providers that have them.
+        cache_at: The blocks behind which a prefix is to be cached, in place of the user's newest messages; for providers that have marks.
         cache_ttl: How long what is marked stays cached.
         then: The user's next words: a text put after the view, or None.
     """
@@ -45,6 +46,7 @@ class Call:
     strict_tools: bool = False
     parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     cache: bool = True
+    cache_at: Collection[Handle] = ()
     cache_ttl: Literal["5m", "1h"] = "5m"
     then: str | None = None
 
