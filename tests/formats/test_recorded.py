@@ -11,8 +11,8 @@ import pytest
 import zstandard
 
 from palaver.formats import detect, open_source
-from palaver.log import Compaction, MessageEntry
-from palaver.messages import Role
+from palaver.log import Compaction, MessageEntry, Run
+from palaver.view import Reason
 from tests.formats.transcripts import Landed, Read, read_bytes, read_file
 from tests.recorded import Recording, recordings
 
@@ -145,18 +145,48 @@ def test_dollars_are_the_manifests(recording: Recording) -> None:
     )
 
 
-@pytest.mark.parametrize("recording", recordings(*KINDS, each=4))
-def test_views_hold_the_session(recording: Recording) -> None:
-    """Each dialog folds to a view in which no response is in pieces, and a compaction leaves out what it says it does."""
+@pytest.mark.parametrize("recording", recordings(*KINDS, each=6))
+def test_views_pair_calls_and_results_as_the_manifest_does(recording: Recording) -> None:
+    """Folded dialog by dialog, as many calls lack a result and as many results a call as the manifest counts."""
     found = read_file(recording.path)
     landed = Landed(found)
+    missing = unpaired = 0
     for branch in found.branches:
-        view = landed.view(branch.dialog)
-        whole = landed.view(branch.dialog, whole=True)
-        assert len(view.exchanges) <= len(whole.exchanges)
-        assert sum(exchange.role is Role.USER for exchange in whole.exchanges) >= 1 or not found.entries(branch.dialog)
-    compactions = [put for put in found.puts if isinstance(put.entry, Compaction)]
-    if compactions:
-        newest = landed.view(compactions[-1].dialog)
-        assert len(newest.exchanges) < len(landed.view(compactions[-1].dialog, whole=True).exchanges)
-        assert any(gone.by == NAMES[recording.kind] for gone in newest.omissions)
+        for exchange in landed.view(branch.dialog, whole=True).exchanges:
+            if not exchange.runs or exchange.runs[0].dialog == landed.id(branch.dialog):
+                missing += sum(block.derived in {"pending", "interrupted"} for block in exchange.blocks())
+                unpaired += sum(block.reason is Reason.UNPAIRED for block in exchange.blocks())
+    assert missing == recording.count("unpaired_calls")
+    assert unpaired == recording.count("unpaired_results")
+
+
+def held(landed: Landed, dialog: str, start: int, stop: int) -> int:
+    """Count the messages of a run of own entries, by the headers that the store made."""
+    numbers = [0, *(header.number for header in landed.store.headers(landed.id(dialog)))]
+    return numbers[stop] - numbers[start]
+
+
+@pytest.mark.parametrize("recording", recordings("claude_code", "codex", each=6))
+def test_a_recorded_compaction_leaves_out_what_it_says(recording: Recording) -> None:
+    """Every message up to a compaction is in a piece of it or among what it leaves out, and the default view is the smaller one."""
+    found = read_file(recording.path)
+    landed = Landed(found)
+    for put in found.puts:
+        if isinstance(put.entry, Compaction):
+            spans = _spans(found, put.dialog, put.entry.base + 1)
+            kept = sum(
+                held(landed, piece.dialog, piece.start, piece.stop)
+                for piece in put.entry.pieces
+                if isinstance(piece, Run)
+            )
+            gone = sum(omitted.messages for omitted in put.entry.omitted)
+            assert kept + gone == sum(held(landed, key, 0, stop) for key, stop in spans)
+            view, whole = landed.view(put.dialog), landed.view(put.dialog, whole=True)
+            assert len(view.exchanges) < len(whole.exchanges)
+            assert (view.tools, view.system[:1], view.model) == (whole.tools, whole.system[:1], whole.model)
+
+
+def _spans(found: Read, dialog: str, stop: int) -> list[tuple[str, int]]:
+    branch = found.branch(dialog)
+    inherited = [] if branch.parent is None or branch.relation != "fork" else _spans(found, branch.parent, branch.at)
+    return [*inherited, (dialog, stop)]
