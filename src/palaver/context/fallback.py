@@ -15,6 +15,7 @@ from palaver.context.measure import Meter
 from palaver.context.operators import DROP_OLDEST, OFFLOAD, in_phases
 from palaver.context.operators.drop_oldest import settled
 from palaver.context.operators.shorten import shortened
+from palaver.context.standin import NOTICE
 from palaver.context.steps import laid_out, plan_of
 from palaver.context.texts import kept_ends
 from palaver.tokens import Budget
@@ -30,7 +31,7 @@ def fallback(view: View, meter: Meter, budget: Budget) -> Plan:
     """Plan what is left to do; an empty plan when the view fits."""
     if meter.view(view).total <= budget.for_input:
         return Plan(policy=NAME)
-    ground = Ground(view, meter, budget)
+    ground = Ground(view, meter, budget, NOTICE)
     layout = laid_out(ground, in_phases(OFFLOAD, DROP_OLDEST))
     if layout.tokens > ground.high:
         layout = _to_the_floor(ground, layout)
@@ -46,7 +47,9 @@ def _to_the_floor(ground: Ground, layout: Layout) -> Layout:
         if small.tokens <= ground.high:
             return small
     bare = _only(ground, last, layout, protected)
-    return _squeezed(ground, last, replace(bare, inserts=(), tokens=bare.tokens - _inserted(ground, bare)))
+    if next(ground.missing(bare), None) is not None:
+        bare = replace(bare, told=False, tokens=bare.tokens - ground.stand_in.room(ground, last))
+    return _squeezed(ground, last, bare)
 
 
 def _only(ground: Ground, last: int, layout: Layout, keep: frozenset[int]) -> Layout:
@@ -56,10 +59,6 @@ def _only(ground: Ground, last: int, layout: Layout, keep: frozenset[int]) -> La
 
 def _of(layout: Layout, keep: frozenset[int]) -> MappingProxyType[int, Form]:
     return MappingProxyType({index: form for index, form in layout.forms.items() if index in keep})
-
-
-def _inserted(ground: Ground, layout: Layout) -> int:
-    return sum(ground.inserted(insert.text, insert.label) for insert in layout.inserts)
 
 
 def _squeezed(ground: Ground, last: int, layout: Layout) -> Layout:

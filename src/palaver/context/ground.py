@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from types import MappingProxyType
+from typing import Protocol
 
 from palaver.context.measure import Meter
+from palaver.ids import DialogId
 from palaver.messages import Role, Speaker
 from palaver.tokens import Budget
 from palaver.view import Exchange, Insert, Omission, Reason, Rewrite, View
 
-__all__ = ["Form", "Ground", "Layout"]
+__all__ = ["Form", "Ground", "Layout", "StandIn"]
 
 _LOW = 2
 """A cut leaves at most one half of the room: every cut loses the provider's cache of what stands behind it, and cutting to half the room
@@ -42,20 +45,37 @@ class Layout:
         cut: The first exchange of the tail that is shown without a gap.
         kept: The exchanges before the cut that are shown.
         forms: The exchanges that are shown in another form.
-        inserts: Derived texts that stand for what was left out.
-        tokens: The size of all that, in tokens.
+        tokens: The size of all that, in tokens, with the room of what stands for the exchanges that are left out.
+        told: Whether something stands for them; not where even that has no room.
     """
 
     cut: int = 0
     kept: tuple[int, ...] = ()
     forms: Mapping[int, Form] = field(default_factory=lambda: MappingProxyType({}))
-    inserts: tuple[Insert, ...] = ()
     tokens: int = 0
+    told: bool = True
 
     def shown(self, upto: int) -> Iterator[int]:
         """Give the exchanges that are shown, up to and including `upto`."""
         yield from self.kept
         yield from range(self.cut, upto + 1)
+
+
+class StandIn(Protocol):
+    """What stands for exchanges that were left out. A policy chooses one; operators only know how much room it needs."""
+
+    @property
+    def reason(self) -> Reason:
+        """Why they are left out."""
+        ...
+
+    def room(self, ground: Ground, upto: int, /) -> int:
+        """Give the tokens that it has at most, whatever is left out of the exchanges up to `upto`. No later exchange changes it."""
+        ...
+
+    def insert(self, ground: Ground, layout: Layout, /) -> Insert:
+        """Make it, for what a layout leaves out."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -66,11 +86,13 @@ class Ground:
         view: The view.
         meter: What counts.
         budget: What one request may occupy.
+        stand_in: What stands for exchanges that are left out.
     """
 
     view: View
     meter: Meter
     budget: Budget
+    stand_in: StandIn
 
     @cached_property
     def high(self) -> int:
@@ -99,6 +121,22 @@ class Ground:
     def inserted(self, text: str, label: str) -> int:
         """Give the size of a derived text as an exchange of its own, rounded up."""
         return self.meter.derived(text, label)
+
+    def dialogs(self, upto: int) -> tuple[DialogId, ...]:
+        """Give the dialogs that what was left out up to `upto` may come from."""
+        return tuple(dialog for dialog, first in self._dialogs.items() if first <= upto)
+
+    @cached_property
+    def _dialogs(self) -> Mapping[DialogId, int]:
+        """Each dialog with the first exchange that holds some of it; -1 for one that the view leaves some of out already."""
+        found: dict[DialogId, int] = {}
+        for omission in self.gone:
+            for handle in islice(omission.handles(), 1):
+                found.setdefault(handle.dialog, -1)
+        for index, exchange in enumerate(self.view.exchanges):
+            for run in exchange.runs:
+                found.setdefault(run.dialog, index)
+        return found
 
     @cached_property
     def _newest(self) -> tuple[tuple[int, int], ...]:

@@ -8,12 +8,11 @@ and what is new (law 7), although nothing was stored.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from palaver.context.ground import Ground, Layout
 from palaver.context.operators.operator import Edit
-from palaver.view import Drop, Plan, Reason
+from palaver.view import Drop, Plan
 
 __all__ = ["laid_out", "plan_of"]
 
@@ -28,19 +27,16 @@ def laid_out(ground: Ground, edit: Edit) -> Layout:
     return layout
 
 
-def plan_of(
-    ground: Ground, layout: Layout, policy: str, reason: Reason = Reason.OVER_BUDGET, *, notes: Sequence[str] = ()
-) -> Plan:
+def plan_of(ground: Ground, layout: Layout, policy: str) -> Plan:
     """Write a layout down as a plan."""
     protected = ground.view.protected()
     missing = [index for index in ground.missing(layout) if index not in protected]
     gone = frozenset(missing)
     return Plan(
         policy=policy,
-        drops=tuple(Drop(index=index, reason=reason) for index in missing),
+        drops=tuple(Drop(index=index, reason=ground.stand_in.reason) for index in missing),
         rewrites=tuple(
             rewrite for index, form in sorted(layout.forms.items()) if index not in gone for rewrite in form.rewrites
         ),
-        inserts=layout.inserts if missing else (),
-        notes=tuple(notes),
+        inserts=(ground.stand_in.insert(ground, layout),) if missing and layout.told else (),
     )

@@ -8,18 +8,16 @@ from types import MappingProxyType
 from palaver.context.ground import Form, Ground, Layout
 from palaver.context.operators.operator import Loss, Operator
 from palaver.context.operators.shorten import shortened
-from palaver.context.texts import kept_end, kept_ends, notice
-from palaver.view import Insert
+from palaver.context.texts import kept_end, kept_ends
 
-__all__ = ["DROP_OLDEST", "LABEL", "drop_oldest", "settled"]
+__all__ = ["DROP_OLDEST", "drop_oldest", "settled"]
 
-LABEL = "notice"
 _LEAST_BORDER = 128
 """Tokens that must be free for the end of a border exchange to be worth showing."""
 
 
 def drop_oldest(ground: Ground, upto: int, layout: Layout) -> Layout:
-    """Keep what fits below the low mark, from the newest exchange backwards, and say what is missing before it.
+    """Keep what fits below the low mark, from the newest exchange backwards, and leave room for what stands for the rest.
 
     The newest user message, the newest response and what is pinned stay wherever they stand. What the budget says of recent tokens and
     messages stays as far as the room allows.
@@ -27,7 +25,7 @@ def drop_oldest(ground: Ground, upto: int, layout: Layout) -> Layout:
     layout = _tightened(ground, upto, layout)
     keep = ground.protected(upto)
     must = sum(ground.size(index, layout) for index in keep)
-    must += ground.inserted(notice(ground.dropped(replace(layout, cut=upto + 1, kept=()))), LABEL)
+    must += ground.stand_in.room(ground, upto)
     cut, used = _walk(ground, upto, layout, must)
     forms = {index: form for index, form in layout.forms.items() if index >= cut or index in keep}
     border = cut - 1
@@ -42,13 +40,11 @@ def drop_oldest(ground: Ground, upto: int, layout: Layout) -> Layout:
 
 
 def settled(ground: Ground, upto: int, layout: Layout) -> Layout:
-    """Put in the notice, and count."""
-    inserts: tuple[Insert, ...] = ()
-    if next(ground.missing(layout), None) is not None:
-        inserts = (Insert(before=layout.cut, text=notice(ground.dropped(layout)), label=LABEL),)
+    """Count a layout, with the room for what stands for the missing."""
     tokens = sum(ground.size(index, layout) for index in layout.shown(upto))
-    tokens += sum(ground.inserted(insert.text, insert.label) for insert in inserts)
-    return replace(layout, inserts=inserts, tokens=tokens)
+    if next(ground.missing(layout), None) is not None:
+        tokens += ground.stand_in.room(ground, upto)
+    return replace(layout, tokens=tokens)
 
 
 def _walk(ground: Ground, upto: int, layout: Layout, must: int) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from palaver.context.ground import Ground
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
 from palaver.context.operators import DROP_OLDEST, OFFLOAD, in_phases
+from palaver.context.standin import NOTICE
 from palaver.context.steps import laid_out, plan_of
 from palaver.tokens import Budget, Rates
 from palaver.view import Plan, View
@@ -25,5 +26,5 @@ class OffloadContextManager(Policy):
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
         """Say which outputs to set aside."""
-        ground = Ground(view, ledger.meter, budget)
+        ground = Ground(view, ledger.meter, budget, NOTICE)
         return plan_of(ground, laid_out(ground, in_phases(OFFLOAD, DROP_OLDEST)), self.name)
