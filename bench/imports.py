@@ -1,0 +1,128 @@
+"""Importing a transcript, and importing palaver itself."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tracemalloc
+from contextlib import closing
+from pathlib import Path
+from statistics import median
+
+from bench.measure import Row, compared, timed
+from palaver.messages import Message, from_chat_dict
+from palaver.store import SqliteStore
+from palaver.transcripts import Importer
+
+_TURNS = 4_000
+
+
+def session_file(path: Path, turns: int) -> Path:
+    """Write a session file in the form of pi's: a call of 300 characters and a result of 4,000 in each turn."""
+    with path.open("w", encoding="utf-8") as file:
+        head = {
+            "type": "session",
+            "id": "bench",
+            "timestamp": "2026-01-01T00:00:00.000Z",
+            "cwd": "/project",
+            "provider": "anthropic",
+        }
+        file.write(json.dumps({**head, "modelId": "claude-sonnet-4-5", "thinkingLevel": "off"}) + "\n")
+        for number in range(turns):
+            for message in _turn(number):
+                row = {"type": "message", "timestamp": "2026-01-01T00:00:00.000Z", "message": message}
+                file.write(json.dumps(row) + "\n")
+    return path
+
+
+def _turn(number: int) -> list[dict[str, object]]:
+    call = {
+        "type": "toolCall",
+        "id": f"call_{number}",
+        "name": "read",
+        "arguments": {"path": f"src/{number}.py", "note": "n" * 250},
+    }
+    usage = {"input": 10, "output": 10, "cacheRead": 0, "cacheWrite": 0}
+    told = {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "I read it."}, call],
+        "usage": usage,
+        "stopReason": "toolUse",
+    }
+    given = {"role": "toolResult", "toolCallId": f"call_{number}", "toolName": "read", "isError": False}
+    first = [{"role": "user", "content": [{"type": "text", "text": "Read everything."}]}] if not number else []
+    return [
+        *first,
+        {**told, "model": "claude-sonnet-4-5"},
+        {**given, "content": [{"type": "text", "text": "line of code\n" * 300}]},
+    ]
+
+
+def run(folder: Path, *, quick: bool) -> list[Row]:
+    """Time an import against reading the same records and validating them as messages; and its memory at two sizes."""
+    turns = _TURNS // 10 if quick else _TURNS
+    path = session_file(folder / "session.jsonl", turns)
+    ours: list[float] = []
+    limit: list[float] = []
+    for number in range(3):
+        with closing(SqliteStore(folder / f"import-{number}.db")) as store:
+            ours.append(timed(lambda store=store: list(Importer(store).import_path(path))))  # type: ignore[misc]
+        limit.append(timed(lambda: list(_validated(path))))
+    row = compared(
+        f"import of {path.stat().st_size / 1e6:,.0f} MB, {turns * 2:,} messages", median(ours), median(limit), "≤ 4"
+    )
+    small = session_file(folder / "small.jsonl", turns // 4)
+    peaks = [_peak(folder / f"memory-{number}.db", one) for number, one in enumerate((small, path))]
+    grows = (peaks[1] - peaks[0]) / (turns * 2 - turns // 4 * 2)
+    memory = Row(
+        "  its memory at the most",
+        f"{peaks[1] / 2**20:,.1f} MiB",
+        f"{peaks[0] / 2**20:,.1f} MiB at a quarter",
+        f"{grows:,.0f} bytes a record",
+        "a few hundred",
+    )
+    return [row, memory]
+
+
+def _validated(path: Path) -> list[Message]:
+    """Read the records and make each a validated message, keeping none."""
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            message = json.loads(line).get("message")
+            if message is not None:
+                content = message["content"]
+                from_chat_dict(
+                    {
+                        "role": "tool" if message["role"] == "toolResult" else message["role"],
+                        "tool_call_id": message.get("toolCallId"),
+                        "content": content[0]["text"],
+                    }
+                )
+    return []
+
+
+def _peak(store_path: Path, path: Path) -> int:
+    with closing(SqliteStore(store_path)) as store:
+        tracemalloc.start()
+        list(Importer(store).import_path(path))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    return peak
+
+
+def run_start(_folder: Path, *, quick: bool) -> list[Row]:
+    """Time `from palaver import Message` in a fresh process against `from pydantic import BaseModel`."""
+    rounds = 5 if quick else 21
+    times: dict[str, list[float]] = {
+        "pass": [],
+        "from pydantic import BaseModel": [],
+        "from palaver import Message": [],
+    }
+    for _ in range(rounds):
+        for statement, found in times.items():
+            command = [sys.executable, "-c", statement]
+            found.append(timed(lambda command=command: subprocess.run(command, check=True, env=os.environ)))  # type: ignore[misc]
+    bare, base, ours = (median(found) for found in times.values())
+    return [compared("from palaver import Message, against pydantic's BaseModel", ours - bare, base - bare, "≤ 2.5")]

@@ -1,0 +1,95 @@
+"""Forking and opening: what must not depend on the length of the log."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+
+from bench.appends import grown
+from bench.measure import Row, compared, in_turn, numbers, raw, text
+from palaver import Session, UserMessage
+from palaver.log import Run
+from palaver.store import SqliteStore
+from palaver.view import Drop, Plan, View, apply, checkpoint, fold, held
+
+MESSAGES = 100_000
+SHOWN = 50
+
+
+def run_fork(folder: Path, *, quick: bool) -> list[Row]:
+    """Time the fork of a long dialog against two raw inserts."""
+    size = MESSAGES // 10 if quick else MESSAGES
+    with closing(SqliteStore(folder / "ours.db")) as store, closing(raw(folder / "raw.db")) as plain:
+        dialog = grown(store, "long", size)
+        ids = numbers()
+        body = b"x" * 300
+
+        def two(_number: int) -> None:
+            for _ in range(2):
+                plain.execute("INSERT INTO rows VALUES (?, ?)", (next(ids), body))
+
+        whole, limit = in_turn(lambda _number: dialog.fork(), two, 100)
+        window, again = in_turn(lambda _number: dialog.fork(last_n=10, first_k=2), two, 100)
+    return [
+        compared(f"fork of {size:,} messages, against 2 raw inserts", whole, limit, "≤ 1"),
+        compared(f"fork(last_n=10, first_k=2) of {size:,}", window, again, "≤ 1"),
+    ]
+
+
+def run_open(folder: Path, *, quick: bool) -> list[Row]:
+    """Time opening a long session for a view of 50 messages, against open, read and decode of those rows; and its memory."""
+    rows: list[Row] = []
+    for size in (1_000, 10_000, MESSAGES):
+        if quick and size == MESSAGES:
+            continue
+        path = folder / f"ours-{size}.db"
+        session_id = _prepared(path, size)
+        plain = folder / f"raw-{size}.db"
+        _plain(path, plain, size)
+
+        def ours(_number: int, path: Path = path, session_id: str = session_id) -> View:
+            with closing(SqliteStore(path)) as store:
+                return fold(store, Session.open(session_id, store).root.dialog_id)
+
+        def limit(_number: int, plain: Path = plain) -> list[object]:
+            with closing(apsw.Connection(str(plain))) as connection:
+                query = "SELECT body FROM rows ORDER BY id DESC LIMIT ?"
+                return [json.loads(body) for (body,) in connection.execute(query, (SHOWN,))]
+
+        assert sum(len(exchange.turns) for exchange in ours(0).exchanges) == SHOWN
+        mine, theirs = in_turn(ours, limit, 30)
+        tracemalloc.start()
+        ours(0)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        rows.append(compared(f"open {size:,} messages, view of {SHOWN}", mine, theirs, "≤ 3"))
+        rows.append(Row(f"  its memory at the most, log of {size:,}", f"{peak / 1024:,.0f} KiB", "", "", "flat"))
+    return rows
+
+
+def _prepared(path: Path, size: int) -> str:
+    """Make a session of so many messages whose newest checkpoint leaves 50 in the view."""
+    with closing(SqliteStore(path)) as store:
+        dialog = grown(store, "long", size)
+        view = fold(store, dialog.dialog_id)
+        small = apply(
+            view, Plan(policy="bench", drops=tuple(Drop(index=index) for index in range(len(view.exchanges) - SHOWN)))
+        )
+        spans = held(store, dialog.dialog_id, view.at)
+        entry = checkpoint(small, spans, policy="bench", tokens_before=2, tokens_after=1)
+        assert sum(isinstance(piece, Run) for piece in entry.pieces) == 1
+        dialog.annotate(entry)
+        return dialog.session_id
+
+
+def _plain(ours: Path, path: Path, size: int) -> None:
+    """Put the same rows into a plain table, for the limit."""
+    del ours
+    with closing(raw(path)) as connection, connection:
+        for number in range(size):
+            body = UserMessage.text(text(200, number % 2_000)).to_dict()
+            connection.execute("INSERT INTO rows VALUES (?, ?)", (number, json.dumps(body).encode()))

@@ -1,0 +1,113 @@
+"""The stores that a user would otherwise pick, with the same messages, each as its own documentation says."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.measure import Row, microseconds, raw, text, timed
+from palaver import Session
+from palaver.store import SqliteStore
+
+DEPTHS = (100, 1_000)
+ROUNDS = 40
+SIZE = 2_000
+
+
+def run(folder: Path, *, quick: bool) -> list[Row]:
+    """Time one durable append, at several lengths of the conversation, and reading the last 50 messages."""
+    rows: list[Row] = []
+    for depth in DEPTHS[:1] if quick else DEPTHS:
+        limit = _median(_raw(folder / f"raw-{depth}", depth))
+        for name, make in _PEERS.items():
+            try:
+                append = make(folder / f"{name.replace(' ', '-')}-{depth}", depth)
+            except ImportError as missing:
+                rows.append(Row(f"{name}, at {depth:,} messages", f"not installed ({missing.name})"))
+                continue
+            ours = _median(append)
+            rows.append(
+                Row(
+                    f"append: {name}, at {depth:,} messages",
+                    microseconds(ours),
+                    microseconds(limit),
+                    f"{ours / limit:.1f}",
+                )
+            )
+    return rows
+
+
+def _median(append: Callable[[], object]) -> float:
+    return median(timed(append) for _ in range(ROUNDS))
+
+
+def _item(number: int) -> dict[str, Any]:
+    return {"role": "user" if number % 2 else "assistant", "content": text(SIZE, number % 16)}
+
+
+def _raw(path: Path, depth: int) -> Callable[[], object]:
+    connection = raw(path)
+    body = json.dumps(_item(1)).encode()
+    ids = iter(range(10**9))
+    with connection:
+        for _ in range(depth):
+            connection.execute("INSERT INTO rows VALUES (?, ?)", (next(ids), body))
+    return lambda: connection.execute("INSERT INTO rows VALUES (?, ?)", (next(ids), body))
+
+
+def _palaver(path: Path, depth: int) -> Callable[[], object]:
+    dialog = Session.create(SqliteStore(path), "peer").root
+    for number in range(depth):
+        dialog.put_text(_item(number)["content"])
+    words = _item(1)["content"]
+    return lambda: dialog.put_text(words)
+
+
+def _jsonl(path: Path, depth: int) -> Callable[[], object]:
+    file = path.open("ab")
+
+    def append() -> None:
+        file.write(json.dumps(_item(1)).encode() + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+    for _ in range(depth):
+        append()
+    return append
+
+
+def _openai_agents(path: Path, depth: int) -> Callable[[], object]:
+    from agents.memory import SQLiteSession  # noqa: PLC0415 - a peer that may not be installed
+
+    session = SQLiteSession("peer", path)
+    loop = asyncio.new_event_loop()
+    loop.run_until_complete(session.add_items([_item(number) for number in range(depth)]))  # type: ignore[misc]
+    return lambda: loop.run_until_complete(session.add_items([_item(1)]))  # type: ignore[list-item]
+
+
+def _langgraph(path: Path, depth: int) -> Callable[[], object]:
+    from langchain_core.messages import HumanMessage  # noqa: PLC0415 - a peer that may not be installed
+    from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: PLC0415
+    from langgraph.graph import START, MessagesState, StateGraph  # noqa: PLC0415
+
+    saver = SqliteSaver.from_conn_string(str(path)).__enter__()
+    builder = StateGraph(MessagesState)
+    builder.add_node("keep", lambda _state: {})
+    builder.add_edge(START, "keep")
+    graph = builder.compile(checkpointer=saver)
+    config: Any = {"configurable": {"thread_id": "peer"}}
+    graph.update_state(config, {"messages": [HumanMessage(_item(number)["content"]) for number in range(depth)]})
+    return lambda: graph.update_state(config, {"messages": [HumanMessage(_item(1)["content"])]})
+
+
+_PEERS: dict[str, Callable[[Path, int], Callable[[], object]]] = {
+    "palaver Dialog.put_text": _palaver,
+    "JSONL with fsync": _jsonl,
+    "openai-agents SQLiteSession": _openai_agents,
+    "LangGraph SqliteSaver update_state": _langgraph,
+}
