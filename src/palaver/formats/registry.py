@@ -10,8 +10,13 @@ from palaver.errors import UnsupportedTranscript
 from palaver.formats.claude_code import ClaudeCode
 from palaver.formats.codex import Codex
 from palaver.formats.events import Event, Loss
+from palaver.formats.mini_swe_agent import MiniSweAgent
+from palaver.formats.openhands_llm_calls import OpenHandsCalls
 from palaver.formats.pi import Pi
+from palaver.formats.plain import AnthropicMessages, ChatCompletions
 from palaver.formats.sources import Source
+from palaver.formats.tau2_bench import Tau2Bench
+from palaver.formats.tau_bench import TauBench
 
 SURE = 0.5
 """The confidence from which on a format is taken for the right one."""
@@ -52,7 +57,17 @@ class Format(Protocol):
         ...
 
 
-FORMATS: tuple[Format, ...] = (ClaudeCode(), Codex(), Pi())
+FORMATS: tuple[Format, ...] = (
+    ClaudeCode(),
+    Codex(),
+    Pi(),
+    TauBench(),
+    Tau2Bench(),
+    MiniSweAgent(),
+    OpenHandsCalls(),
+    ChatCompletions(),
+    AnthropicMessages(),
+)
 """Every format that can be read, in the order in which they are named to people."""
 
 
