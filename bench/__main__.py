@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -70,4 +69,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from statistics import median
 
+import apsw
+
 from bench.measure import Row, compared, in_turn, numbers, raw, text, timed
 from palaver import Dialog, Session, UserMessage
-from palaver.log import MessageEntry, draft
+from palaver.ids import DialogId
+from palaver.log import Draft, MessageEntry, draft
 from palaver.store import AsyncStore, SqliteStore
 
 SIZE = 2_000
@@ -68,32 +73,29 @@ def run_async(folder: Path, *, quick: bool) -> list[Row]:
     ours: list[float] = []
     limit: list[float] = []
     for turn in range(3):
-        ours.append(
-            timed(lambda turn=turn: asyncio.run(_callers(folder / f"async-{turn}.db", each))) / (CALLERS * each)
-        )  # type: ignore[misc]
+        with closing(SqliteStore(folder / f"async-{turn}.db")) as store:
+            dialogs = [Session.create(store, f"caller {number}").root.dialog_id for number in range(CALLERS)]
+            ours.append(asyncio.run(_together(store, dialogs, body, each)) / (CALLERS * each))
         with closing(raw(folder / f"raw-{turn}.db")) as plain:
-            limit.append(
-                timed(
-                    lambda plain=plain: [
-                        plain.execute("INSERT INTO rows VALUES (?, ?)", (n, body.body)) for n in range(CALLERS * each)
-                    ]
-                )  # type: ignore[misc]
-                / (CALLERS * each)
-            )
-    row = compared(f"one durable append, {CALLERS} async callers together", median(ours), median(limit), "< 1")
-    return [row]
+            limit.append(timed(partial(_alone, plain, body.body, CALLERS * each)) / (CALLERS * each))
+    return [compared(f"one durable append, {CALLERS} async callers together", median(ours), median(limit), "< 1")]
 
 
-async def _callers(path: Path, each: int) -> None:
-    store = SqliteStore(path)
-    dialogs = [Session.create(store, f"caller {number}").root.dialog_id for number in range(CALLERS)]
-    ready = draft(MessageEntry(message=UserMessage.text(text(SIZE, 1))))[0]
+def _alone(plain: apsw.Connection, body: bytes, count: int) -> None:
+    for number in range(count):
+        plain.execute("INSERT INTO rows VALUES (?, ?)", (number, body))
+
+
+async def _together(store: SqliteStore, dialogs: list[DialogId], ready: Draft, each: int) -> float:
+    """Give how long all callers take together, in seconds."""
     async with AsyncStore(store) as together:
 
-        async def caller(dialog_id: str) -> None:
+        async def caller(dialog_id: DialogId) -> None:
             head = -1
             for _ in range(each):
-                (header,) = await together.append(dialog_id, [ready], head)  # type: ignore[arg-type]
+                (header,) = await together.append(dialog_id, [ready], head)
                 head = header.turn_head
 
+        start = time.perf_counter()
         await asyncio.gather(*(caller(dialog_id) for dialog_id in dialogs))
+        return time.perf_counter() - start

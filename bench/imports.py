@@ -52,7 +52,9 @@ def _turn(number: int) -> list[dict[str, object]]:
         "stopReason": "toolUse",
     }
     given = {"role": "toolResult", "toolCallId": f"call_{number}", "toolName": "read", "isError": False}
-    first = [{"role": "user", "content": [{"type": "text", "text": "Read everything."}]}] if not number else []
+    first: list[dict[str, object]] = (
+        [{"role": "user", "content": [{"type": "text", "text": "Read everything."}]}] if not number else []
+    )
     return [
         *first,
         {**told, "model": "claude-sonnet-4-5"},

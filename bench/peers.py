@@ -86,8 +86,8 @@ def _openai_agents(path: Path, depth: int) -> Callable[[], object]:
 
     session = SQLiteSession("peer", path)
     loop = asyncio.new_event_loop()
-    loop.run_until_complete(session.add_items([_item(number) for number in range(depth)]))  # type: ignore[misc]
-    return lambda: loop.run_until_complete(session.add_items([_item(1)]))  # type: ignore[list-item]
+    loop.run_until_complete(session.add_items([_item(number) for number in range(depth)]))
+    return lambda: loop.run_until_complete(session.add_items([_item(1)]))
 
 
 def _langgraph(path: Path, depth: int) -> Callable[[], object]:
