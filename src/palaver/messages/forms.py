@@ -29,6 +29,7 @@ __all__ = [
     "content_of",
     "default_modality",
     "default_name",
+    "listed",
     "take_convenient",
     "with_content",
 ]
@@ -56,7 +57,7 @@ def take_convenient(role: Role, values: dict[str, Any]) -> None:
         said = (ToolResultContent(id=answered, content=result_of(content), name=values.get("name")),)
     elif call_id is not None:
         values["metadata"] = {**metadata, "tool_call_id": call_id}
-    values["contents"] = (*_given(values.get("contents")), *said, *calls)
+    values["contents"] = (*listed(values.get("contents")), *said, *calls)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -64,12 +65,14 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _given(contents: object) -> _Contents:
-    """Give the blocks that came beside the convenient forms.
+def listed(contents: object) -> _Contents:
+    """Give blocks, or their fields, as a tuple; None is none.
 
     Raises:
         InvalidMessage: They are no list.
     """
+    if isinstance(contents, tuple):
+        return contents
     if contents is None:
         return ()
     if isinstance(contents, str | bytes | Mapping) or not isinstance(contents, Iterable):
@@ -88,7 +91,7 @@ def default_name(role: Role, contents: Iterable[Any]) -> str:
 def default_modality(contents: Iterable[Any]) -> Modalities:
     """Derive the modality from the blocks: the richest one wins, text is the least."""
     found = Modalities.TEXT
-    for block in contents if isinstance(contents, list | tuple) else ():
+    for block in contents:
         modality = _MODALITY_OF_TYPE.get(_field(block, "type"), Modalities.TEXT)
         if _RICHNESS[modality] > _RICHNESS[found]:
             found = modality

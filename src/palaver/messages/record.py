@@ -23,6 +23,7 @@ from palaver.messages.forms import (
     content_of,
     default_modality,
     default_name,
+    listed,
     take_convenient,
     with_content,
 )
@@ -146,7 +147,7 @@ class MessageRecord(Value):
         role = values["role"] = read_role(cls.__pydantic_fields__["role"].default if word is None else word)
         if not CONVENIENT.isdisjoint(values):
             take_convenient(role, values)
-        contents = values.setdefault("contents", ())
+        contents = values["contents"] = listed(values.get("contents"))
         if values.get("id") is None:
             values["id"] = new_message_id()
         if values.get("timestamp") is None:

@@ -115,8 +115,9 @@ class Value(BaseModel, metaclass=ValueMeta):
                 clean[key] = clean_text(value, key, found)
             elif key in cls._free:
                 clean[key] = freeze(value, key, found)
-        if found:
-            clean["changes"] = (*clean.get("changes", ()), *found)
+        earlier = clean.get("changes", ())
+        if found and isinstance(earlier, list | tuple):
+            clean["changes"] = (*earlier, *found)
         return clean
 
     @classmethod
