@@ -55,9 +55,13 @@ def claude() -> bytes:
     session.user("c1", "Sum.", isCompactSummary=True)
     session.model("a2", "m2", text("Done."))
     for record in session.records:
-        for name in ("cwd", "userType", "version", "gitBranch", "requestId", "toolUseResult"):
+        for name in ("cwd", "userType", "version", "gitBranch", "requestId", "toolUseResult", "timestamp"):
             record.pop(name, None)
-        record.get("message", {}).pop("usage", None)
+        for name in ("usage", "stop_reason", "stop_sequence"):
+            record.get("message", {}).pop(name, None)
+        if not record["isSidechain"]:
+            del record["isSidechain"]
+        record["sessionId"] = "s"
     return session.bytes()
 
 

@@ -85,7 +85,7 @@ def test_every_record_is_put_or_reported(recording: Recording) -> None:
     assert len(silent) <= counted + doubled
 
 
-@pytest.mark.parametrize("recording", recordings(*KINDS, each=3))
+@pytest.mark.parametrize("recording", recordings(*KINDS, each=2))
 def test_reading_twice_gives_the_same(recording: Recording) -> None:
     """A reader keeps nothing: identities, digests, places and entries are the same at every reading."""
     assert read_file(recording.path).events == read_file(recording.path).events
@@ -145,7 +145,7 @@ def test_dollars_are_the_manifests(recording: Recording) -> None:
     )
 
 
-@pytest.mark.parametrize("recording", recordings(*KINDS, each=6))
+@pytest.mark.parametrize("recording", recordings(*KINDS, each=4))
 def test_views_pair_calls_and_results_as_the_manifest_does(recording: Recording) -> None:
     """Folded dialog by dialog, as many calls lack a result and as many results a call as the manifest counts."""
     found = read_file(recording.path)
@@ -166,7 +166,7 @@ def held(landed: Landed, dialog: str, start: int, stop: int) -> int:
     return numbers[stop] - numbers[start]
 
 
-@pytest.mark.parametrize("recording", recordings("claude_code", "codex", each=6))
+@pytest.mark.parametrize("recording", recordings("claude_code", "codex", each=4))
 def test_a_recorded_compaction_leaves_out_what_it_says(recording: Recording) -> None:
     """Every message up to a compaction is in a piece of it or among what it leaves out, and the default view is the smaller one."""
     found = read_file(recording.path)

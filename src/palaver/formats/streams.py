@@ -85,8 +85,8 @@ def unpack(path: Path) -> Unpacked:
     """
     size = path.stat().st_size
     plain = _stretch(lambda: path.open("rb"), 0, size, keep=False)
-    opener = _decompressed(plain)
-    if not _is_tar(opener):
+    opener, head = _decompressed(plain)
+    if head[_TAR_AT:] != _TAR_MAGIC:
         return Unpacked((Layer("", opener),))
     if opener is plain:
         with path.open("rb") as file:
@@ -95,11 +95,6 @@ def unpack(path: Path) -> Unpacked:
     spool, early = _spooled(opener)
     layers, faults = _members(spool, lambda: spool, keep=True)
     return Unpacked(layers, archive=True, faults=(*faults, *([("archive", early)] if early else ())), spool=spool)
-
-
-def _is_tar(opener: Opener) -> bool:
-    head, _ = take(opener, _TAR_AT + len(_TAR_MAGIC))
-    return head[_TAR_AT:] == _TAR_MAGIC
 
 
 def _spooled(opener: Opener) -> tuple[IO[bytes], str]:
@@ -127,7 +122,7 @@ def _members(
             for member in archive:
                 if member.isreg() and not member.issparse():
                     inner = _stretch(reopen, member.offset_data, member.size, keep=keep)
-                    layers.append(Layer(member.name, _decompressed(inner)))
+                    layers.append(Layer(member.name, _decompressed(inner)[0]))
                 elif not member.isdir():
                     faults.append((member.name, "it is a link or a special file"))
     except tarfile.TarError as error:
@@ -160,16 +155,18 @@ def _stretch(reopen: Callable[[], IO[bytes]], start: int, size: int, *, keep: bo
     return opener
 
 
-def _decompressed(opener: Opener) -> Opener:
+def _decompressed(opener: Opener) -> tuple[Opener, bytes]:
+    """Give the stream under all compression, and its first bytes."""
+    head = b""
     for _ in range(_LAYERS):
-        head, _early = take(opener, 4)
+        head, _early = take(opener, _TAR_AT + len(_TAR_MAGIC))
         if head.startswith(_ZSTD_MAGIC):
             opener = _over(opener, _unzstd)
         elif head.startswith(_GZIP_MAGIC):
             opener = _over(opener, _ungzip)
         else:
             break
-    return opener
+    return opener, head
 
 
 def _over(under: Opener, layer: Callable[[Chunks], Chunks]) -> Opener:
