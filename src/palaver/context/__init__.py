@@ -8,6 +8,7 @@ from palaver.context.managed import Managed, planner
 from palaver.context.manager import ContextManager, Policy, Viewed
 from palaver.context.measure import Meter, Size
 from palaver.context.policies.default import DefaultContextManager
+from palaver.context.policies.fold import FoldContextManager
 from palaver.context.policies.full import FullContext
 from palaver.context.policies.offload import OffloadContextManager
 from palaver.context.registry import POLICIES, policy
@@ -18,6 +19,7 @@ __all__ = [
     "ContextManager",
     "DefaultContextManager",
     "Fit",
+    "FoldContextManager",
     "FullContext",
     "Ledger",
     "Managed",

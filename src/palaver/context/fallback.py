@@ -12,10 +12,10 @@ from types import MappingProxyType
 
 from palaver.context.ground import Form, Ground, Layout
 from palaver.context.measure import Meter
+from palaver.context.notice import NOTICE
 from palaver.context.operators import DROP_OLDEST, OFFLOAD, in_phases
 from palaver.context.operators.drop_oldest import settled
 from palaver.context.operators.shorten import shortened
-from palaver.context.standin import NOTICE
 from palaver.context.steps import laid_out, plan_of
 from palaver.context.texts import kept_ends
 from palaver.tokens import Budget

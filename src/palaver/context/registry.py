@@ -9,6 +9,7 @@ from typing import Any
 
 from palaver.context.manager import ContextManager, Policy
 from palaver.context.policies.default import DefaultContextManager
+from palaver.context.policies.fold import FoldContextManager
 from palaver.context.policies.full import FullContext
 from palaver.context.policies.offload import OffloadContextManager
 from palaver.errors import InvalidInput, UnknownPolicy
@@ -17,7 +18,7 @@ from palaver.prompts import Runtime
 __all__ = ["POLICIES", "policy"]
 
 POLICIES: Mapping[str, type[Policy]] = MappingProxyType(
-    {each.name: each for each in (DefaultContextManager, OffloadContextManager, FullContext)}
+    {each.name: each for each in (DefaultContextManager, OffloadContextManager, FoldContextManager, FullContext)}
 )
 """The policies that come with palaver, by name."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from palaver.log import Handle
 from palaver.view import Omission
 
-__all__ = ["TRUNCATED", "kept_end", "kept_ends", "notice", "ranges", "reference"]
+__all__ = ["TRUNCATED", "kept_end", "kept_ends", "left", "notice", "ranges", "reference"]
 
 TRUNCATED = "[...earlier content truncated...]"
 """What stands before the end of a text whose beginning was left out."""
@@ -56,9 +56,17 @@ def _line(line: str) -> str:
 
 def notice(gone: Sequence[Omission]) -> str:
     """Give what stands for exchanges that were left out."""
+    return f"[Earlier in this conversation: {_many(gone)} left out to fit the context; recall {ranges(gone)}]"
+
+
+def left(gone: Sequence[Omission]) -> str:
+    """Give the first line of a record of exchanges that were left out."""
+    return f"[Record of {_many(gone)} left out to fit the context, made by code; recall {ranges(gone)}]"
+
+
+def _many(gone: Sequence[Omission]) -> str:
     messages = sum(omission.messages for omission in gone)
-    many = f"{messages:,} messages" if messages != 1 else "1 message"
-    return f"[Earlier in this conversation: {many} left out to fit the context; recall {ranges(gone)}]"
+    return f"{messages:,} messages" if messages != 1 else "1 message"
 
 
 def ranges(gone: Iterable[Omission]) -> str:

@@ -7,8 +7,8 @@ from typing import ClassVar
 from palaver.context.ground import Ground
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
+from palaver.context.notice import NOTICE
 from palaver.context.operators import DROP_OLDEST
-from palaver.context.standin import NOTICE
 from palaver.context.steps import laid_out, plan_of
 from palaver.tokens import SAFETY_BUFFER, Budget, Rates
 from palaver.view import Plan, View

@@ -1,0 +1,187 @@
+"""The recorder: goes through exchanges in order and keeps what they say about the work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TypeAlias
+
+from palaver.context.record.asks import rules
+from palaver.context.record.deeds import Deed, deed
+from palaver.context.record.facts import Command, Facts, File, Said, Trouble
+from palaver.context.record.outcomes import error_line, outcome
+from palaver.log import Handle
+from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
+from palaver.view import Block, Exchange
+
+__all__ = ["Recorder", "Sources"]
+
+Sources: TypeAlias = Callable[[Handle], Content | None]
+"""Gives a block as it was recorded, or None where it cannot be read."""
+
+_LONGEST = 2_000
+"""Characters of one saying that are carried."""
+
+
+class Recorder:
+    """Gathers facts.
+
+    What is in the view in another form (set aside, shortened) is read from the log where `sources` can; a record is never made of the text
+    of another one, but goes on from its facts.
+    """
+
+    def __init__(self, facts: Facts | None = None, sources: Sources | None = None) -> None:
+        """Begin with what a record knew."""
+        self._sources = sources
+        self._goal: Said | None = None
+        self._last: Said | None = None
+        self._asks: list[Said] = []
+        self._rules: dict[str, Said] = {}
+        self._files: dict[str, File] = {}
+        self._commands: dict[str, Command] = {}
+        self._troubles: list[Trouble] = []
+        self._unanswered: list[Said] = []
+        self._summaries: list[Said] = []
+        self._more: dict[str, int] = {}
+        if facts is not None:
+            self._resume(facts)
+
+    def _resume(self, facts: Facts) -> None:
+        """Go on from the facts of a record, which are older than all that comes."""
+        if self._goal is None:
+            self._goal = facts.goal
+        elif facts.goal is not None:
+            self._asks.append(facts.goal)
+        self._last = facts.last or self._last
+        self._asks += facts.asks
+        self._rules |= {said.text: said for said in facts.rules}
+        self._files |= {file.path: file for file in facts.files}
+        self._commands |= {command.run: command for command in facts.commands}
+        self._troubles += facts.troubles
+        self._unanswered += facts.unanswered
+        self._summaries += facts.summaries
+        self._more = {name: self._more.get(name, 0) + count for name, count in facts.more.items()} | {
+            name: count for name, count in self._more.items() if name not in facts.more
+        }
+
+    def facts(self) -> Facts:
+        """Give what is known now."""
+        return Facts(
+            goal=self._goal,
+            asks=tuple(self._asks),
+            rules=tuple(self._rules.values()),
+            files=tuple(self._files.values()),
+            commands=tuple(self._commands.values()),
+            troubles=tuple(self._troubles),
+            unanswered=tuple(self._unanswered),
+            summaries=tuple(self._summaries),
+            last=self._last,
+            more=dict(self._more),
+        ).bounded()
+
+    def take(self, exchanges: Iterable[Exchange]) -> Recorder:
+        """Take exchanges, the oldest first."""
+        for exchange in exchanges:
+            if exchange.derived:
+                self._derived(exchange)
+            elif exchange.role is Role.ASSISTANT:
+                self._work(exchange)
+            elif exchange.role is Role.USER:
+                self._words(exchange)
+        return self
+
+    # --- words ----------------------------------------------------------------------------------------------------------
+
+    def _derived(self, exchange: Exchange) -> None:
+        for block in exchange.blocks():
+            if block.facts:
+                self._resume(Facts.from_json(block.facts))
+            elif block.derived != "notice" and isinstance(block.content, TextContent):
+                self._summaries.append(_said(block, block.content.content))
+
+    def _words(self, exchange: Exchange) -> None:
+        """Take what stands in the user's turn: his own words only."""
+        for block in exchange.blocks():
+            content = self._recorded(block)
+            if block.speaker is not Speaker.HUMAN or not isinstance(content, TextContent):
+                continue
+            said = _said(block, content.content)
+            if self._goal is None:
+                self._goal = said
+            else:
+                self._asks.append(said)
+            for rule in rules(content.content):
+                self._rules.pop(rule, None)  # said again: it is the newest
+                self._rules[rule] = Said(said.at, rule)
+
+    # --- work -----------------------------------------------------------------------------------------------------------
+
+    def _work(self, exchange: Exchange) -> None:
+        results = self._results(exchange)
+        for block in exchange.turns[0].blocks:
+            content = self._recorded(block)
+            if isinstance(content, TextContent):
+                self._last = _said(block, content.content)
+            elif isinstance(content, ToolCallContent):
+                self._call(block, content, results.get(block.origin))
+
+    def _results(self, exchange: Exchange) -> Mapping[Handle | None, Block]:
+        """Give the result of each call: they stand in the order of the calls."""
+        calls = [block.origin for block in exchange.turns[0].blocks if isinstance(block.content, ToolCallContent)]
+        answers = [block for turn in exchange.turns[1:] for block in turn.blocks]
+        return dict(zip(calls, answers, strict=False))
+
+    def _call(self, block: Block, call: ToolCallContent, answer: Block | None) -> None:
+        done, at = deed(call), _place(block)
+        result = None if answer is None or answer.derived else self._recorded(answer)
+        if answer is None or not isinstance(result, ToolResultContent):
+            self._unanswered.append(Said(at, done.run or done.of))
+            self._ran(done, at, "no result")
+            return
+        ended = outcome(result)
+        self._ran(done, at, ended)
+        if ended == "ok" or done.run:  # of a command that failed, nobody knows how far it came
+            self._touched(done, at)
+        self._ended(done, answer, result, failed=ended != "ok")
+
+    def _touched(self, done: Deed, at: str) -> None:
+        for path in (*done.read, *done.wrote):
+            before = self._files.pop(path, File(path))
+            change = {"wrote": at} if path in done.wrote else {"read": at}
+            self._files[path] = replace(before, **change)
+
+    def _ran(self, done: Deed, at: str, ended: str) -> None:
+        if done.run:
+            before = self._commands.pop(done.run, None)
+            self._commands[done.run] = Command(at, done.run, ended, 1 if before is None else before.times + 1)
+
+    def _ended(self, done: Deed, answer: Block, result: ToolResultContent, *, failed: bool) -> None:
+        """Open a trouble, or close those that this success ends."""
+        at = _place(answer)
+        if failed:
+            line = error_line(result)
+            self._troubles = [each for each in self._troubles if each.closed or (each.of, each.what) != (done.of, line)]
+            self._troubles.append(Trouble(at, done.of, line))
+        else:
+            self._troubles = [
+                replace(each, closed=at) if each.of == done.of and not each.closed else each for each in self._troubles
+            ]
+
+    def _recorded(self, block: Block) -> Content:
+        """Give a block as it was recorded, where it is shown in another form and can be read."""
+        if block.reason is None or block.origin is None or self._sources is None:
+            return block.content
+        return self._sources(block.origin) or block.content
+
+
+def _place(block: Block) -> str:
+    """Give the handle of a block, or of the first entry that a derived text was made from, with the whole id of the dialog."""
+    if block.origin is not None:
+        place = f"{block.origin.dialog}:{block.origin.seq}"
+        return place if block.origin.block is None else f"{place}:{block.origin.block}"
+    return f"{block.sources[0].dialog}:{block.sources[0].start}" if block.sources else ""
+
+
+def _said(block: Block, text: str) -> Said:
+    said = text.strip()
+    return Said(_place(block), said[:_LONGEST], max(len(said) - _LONGEST, 0))

@@ -1,0 +1,135 @@
+"""Telling: facts as the text that the model reads, within a budget.
+
+What matters most is taken first, and the newest of each kind before the older; the text itself is in a fixed order, one fact on a line,
+each with the handle of where it comes from. The same facts and budget give the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from palaver.context.record.facts import Command, Facts, File, Said, Trouble
+from palaver.log import Handle
+
+__all__ = ["told"]
+
+_ASK = 600
+_LINE = 240
+_GOAL = 1_200
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    """A heading and its lines.
+
+    Attributes:
+        heading: The heading.
+        lines: The lines, the oldest first.
+        rank: How early its lines are taken; a lower one first.
+        first: How many of the newest are taken at that rank; the rest comes after everything.
+        more: How many older facts are not carried.
+    """
+
+    heading: str
+    lines: tuple[str, ...]
+    rank: int
+    first: int
+    more: int = 0
+
+
+def told(facts: Facts, head: str, room: int, count: Callable[[str], int]) -> str:
+    """Tell facts.
+
+    Args:
+        facts: The facts.
+        head: The first line: what this is, and what it stands for.
+        room: The tokens that the text may have; it has them even if only the head has a place in it.
+        count: Counts tokens.
+    """
+    sections = tuple(section for section in _sections(facts) if section.lines)
+    free = room - count(head)
+    taken: dict[tuple[int, int], str] = {}
+    opened: set[int] = set()
+    for number, index in _order(sections):
+        line = sections[number].lines[index]
+        cost = count(f"\n{line}") + (0 if number in opened else count(f"\n{sections[number].heading} (+ 000 more)"))
+        if cost <= free:
+            free -= cost
+            opened.add(number)
+            taken[number, index] = line
+    text = "\n".join([head, *_written(sections, taken)])
+    while taken and count(text) > room:  # pieces can count less than their whole
+        taken.popitem()
+        text = "\n".join([head, *_written(sections, taken)])
+    return text
+
+
+def _order(sections: Sequence[_Section]) -> Iterator[tuple[int, int]]:
+    """Give section and line in the order in which they are taken."""
+    ranked = sorted(range(len(sections)), key=lambda number: sections[number].rank)
+    for number in ranked:
+        lines = sections[number].lines
+        yield from (
+            (number, index) for index in range(len(lines) - 1, max(len(lines) - sections[number].first, 0) - 1, -1)
+        )
+    for number in ranked:
+        lines = sections[number].lines
+        yield from ((number, index) for index in range(max(len(lines) - sections[number].first, 0) - 1, -1, -1))
+
+
+def _written(sections: Sequence[_Section], taken: dict[tuple[int, int], str]) -> Iterator[str]:
+    for number, section in enumerate(sections):
+        lines = [taken[number, index] for index in range(len(section.lines)) if (number, index) in taken]
+        if lines:
+            missing = len(section.lines) - len(lines) + section.more
+            yield f"{section.heading} (+ {missing} more)" if missing else section.heading
+            yield from lines
+
+
+def _sections(facts: Facts) -> Iterator[_Section]:
+    """Give the sections in the order in which they are told."""
+    more = facts.more
+    goal = () if facts.goal is None else (_said(facts.goal, _GOAL),)
+    yield _Section("Goal, in the user's words:", goal, 0, 1)
+    rules = tuple(_said(said, _LINE * 2) for said in facts.rules)
+    yield _Section("The user said:", rules, 1, len(rules), more.get("rules", 0))
+    asks = tuple(_said(said, _ASK) for said in facts.asks)
+    yield _Section("Later asks, in the user's words:", asks, 2, 3, more.get("asks", 0))
+    summaries = tuple(_said(said, _GOAL * 2) for said in facts.summaries)
+    yield _Section("Earlier summaries, by others:", summaries, 4, 1, more.get("summaries", 0))
+    yield _Section("Files:", tuple(map(_file, facts.files)), 6, 16, more.get("files", 0))
+    yield _Section("Commands and how they ended:", tuple(map(_command, facts.commands)), 8, 8, more.get("commands", 0))
+    open_, closed = (tuple(each for each in facts.troubles if bool(each.closed) is done) for done in (False, True))
+    yield _Section("Errors, open:", tuple(map(_trouble, open_)), 3, 8, more.get("troubles", 0))
+    yield _Section("Errors, since closed:", tuple(map(_trouble, closed)), 9, 4)
+    unanswered = tuple(_said(said, _LINE) for said in facts.unanswered)
+    yield _Section("Calls without a result:", unanswered, 5, 4, more.get("unanswered", 0))
+    yield _Section("Last words of the model:", () if facts.last is None else (_said(facts.last, _ASK),), 7, 1)
+
+
+def _said(said: Said, longest: int) -> str:
+    """Quote words on one line; of longer ones the beginning."""
+    line = " ".join(said.text.split())
+    rest = said.rest + max(len(line) - longest, 0)
+    return f'- "{line[:longest]}"{f" [+ {rest:,} characters]" if rest else ""}{_at(said.at)}'
+
+
+def _file(file: File) -> str:
+    did = [f"{verb}{_at(at)}" for verb, at in (("wrote", file.wrote), ("read", file.read)) if at]
+    return f"- {file.path}: {', '.join(did)}"
+
+
+def _command(command: Command) -> str:
+    times = f" ({command.times} times)" if command.times > 1 else ""
+    return f"- {command.run[:_LINE]}: {command.ended}{times}{_at(command.at)}"
+
+
+def _trouble(trouble: Trouble) -> str:
+    end = f", closed{_at(trouble.closed)}" if trouble.closed else ""
+    return f"- {trouble.of[:_LINE]}: {trouble.what[:_LINE]}{_at(trouble.at)}{end}"
+
+
+def _at(place: str) -> str:
+    """Give a handle in its printed form."""
+    return f" [{Handle.parse(place)}]" if place else ""
