@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from palaver.messages import (
     AssistantMessage,
@@ -34,6 +35,7 @@ from palaver.messages import (
     Usage,
     UserMessage,
 )
+from palaver.messages.forms import CONVENIENT
 from palaver.messages.media import sniff
 
 __all__ = [
@@ -95,9 +97,9 @@ def dirty_json() -> st.SearchStrategy[Any]:
     return _json(texts, scalars, texts | st.integers() | st.booleans() | st.none())
 
 
-def _own_keys(kind: type) -> st.SearchStrategy[dict[str, Any]]:
+def _own_keys(kind: type[BaseModel]) -> st.SearchStrategy[dict[str, Any]]:
     """Give fields that a class does not know, seldom."""
-    taken = {*dir(kind), "model_fields"}
+    taken = {*dir(kind), *kind.model_fields, *CONVENIENT}
     keys = clean_texts(8).filter(lambda key: key not in taken)
     return st.one_of(
         st.just({}), st.just({}), st.dictionaries(keys, _json(clean_texts(8), st.booleans(), keys), max_size=2)
