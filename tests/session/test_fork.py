@@ -183,12 +183,17 @@ def test_law_11_a_fork_costs_the_same_whatever_the_length(length: int) -> None:
             raise AssertionError(f"a fork read bodies {start} to {stop} of {dialog_id}")
 
     dialog = Dialog(owner="x", store=Counting())
-    dialog.append([Message(role="user", content="x")] * length)
+    for number in range(length // 10 + 1):  # an agent's rounds: two messages of a response, its results, a label
+        parts = [Message(role="assistant", content=part, response_id=f"r{number}") for part in "ab"]
+        dialog.append([Message(role="user", content="ask"), *parts, Message(role="user", content="told")] * 2)
+        dialog.label(dialog.messages.handle(0), "x")
     Counting.reads = 0
     dialog.fork()
     assert Counting.reads == 0
-    dialog.fork(last_n=3, first_k=2)
-    assert Counting.reads <= 24
+    for last_n, first_k in ((3, 2), (50, 1), (1, 50)):
+        Counting.reads = 0
+        dialog.fork(last_n=last_n, first_k=first_k)
+        assert Counting.reads <= 50
 
 
 # --- the oracle: plain lists of plain tuples -----------------------------------------------------------------------------------

@@ -48,7 +48,11 @@ class Branch:
     def _held(self) -> tuple[Stretch, ...]:
         """Give all that the dialog holds, its own entries last."""
         own = Span(self.dialog_id, 0, self._last.seq + 1)
-        return (*self._inherited, Stretch(own, 0, self._node.inherited)) if len(own) else self._inherited
+        return (
+            (*self._inherited, Stretch(own, 0, self._node.inherited, self._last.number))
+            if len(own)
+            else self._inherited
+        )
 
     def _spans(self) -> list[Span]:
         return [stretch.span for stretch in self._held()]

@@ -243,7 +243,7 @@ class Session:
         total = InvokeCost()
         for node in self.store.nodes(self.session_id):
             last = self.store.last(node.dialog_id)
-            own = Stretch(Span(node.dialog_id, 0, last.seq + 1), 0, 0)
+            own = Stretch(Span(node.dialog_id, 0, last.seq + 1), 0, 0, last.number)
             total = sum((message.cost for message in Messages(self.store, (own,), last.number).bare()), total)
         return total
 

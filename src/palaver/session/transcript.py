@@ -22,11 +22,13 @@ class Stretch(NamedTuple):
         span: The entries.
         before: How many messages the span's dialog holds before the span.
         first: How many messages the whole lineage holds before the span.
+        messages: How many messages begin in the span.
     """
 
     span: Span
     before: int
     first: int
+    messages: int
 
 
 def stretches(reader: Reader, spans: Iterable[Span]) -> tuple[tuple[Stretch, ...], int]:
@@ -35,8 +37,9 @@ def stretches(reader: Reader, spans: Iterable[Span]) -> tuple[tuple[Stretch, ...
     count = 0
     for span in spans:
         before = _header(reader, span.dialog, span.start - 1).number
-        found.append(Stretch(span, before, count))
-        count += reader.header(span.dialog, span.stop - 1).number - before
+        begun = reader.header(span.dialog, span.stop - 1).number - before
+        found.append(Stretch(span, before, count, begun))
+        count += begun
     return tuple(found), count
 
 
@@ -52,15 +55,17 @@ def begins(header: Header, number: int) -> bool:
 def place(reader: Reader, held: Sequence[Stretch], index: int) -> tuple[int, int]:
     """Find where the message with this index begins.
 
-    Headers only, O(log distance) of them, the distance being that to the nearer end of the stretch.
+    An entry begins one message at most, which bounds the place from both ends: where every entry is a message, nothing is read;
+    otherwise headers, O(log of the entries that are none).
 
     Returns:
         The stretch's index in `held`, and the entry's number in its dialog.
     """
     at = bisect_right(held, index, key=lambda stretch: stretch.first) - 1
-    span, before, first = held[at]
+    span, before, first, count = held[at]
     wanted = before + index - first + 1
-    low, high = _narrowed(reader, span, wanted)
+    low = span.start + index - first
+    high = span.stop - (count - (index - first))
     while low < high:
         middle = (low + high) // 2
         if reader.header(span.dialog, middle).number >= wanted:
@@ -68,21 +73,6 @@ def place(reader: Reader, held: Sequence[Stretch], index: int) -> tuple[int, int
         else:
             low = middle + 1
     return at, low
-
-
-def _narrowed(reader: Reader, span: Span, wanted: int) -> tuple[int, int]:
-    """Give bounds around the first entry that counts `wanted`, stepping from both ends by growing strides.
-
-    The answer lies in [low, high]: all before `low` count less, and `high` counts enough.
-    """
-    low, high, stride = span.start, span.stop - 1, 1
-    while low + stride < high - stride:
-        if reader.header(span.dialog, low + stride).number >= wanted:
-            return low, low + stride
-        if reader.header(span.dialog, high - stride).number < wanted:
-            return high - stride + 1, high
-        low, high, stride = low + stride + 1, high - stride, stride * 2
-    return low, high
 
 
 def merged(parts: Sequence[Message]) -> Message:
@@ -107,7 +97,7 @@ class _Fragment(NamedTuple):
 
 def _fragments(reader: Reader, held: Iterable[Stretch]) -> Iterator[_Fragment]:
     """Give the message entries in order."""
-    for span, number, _ in held:
+    for span, number, _, _ in held:
         headers = reader.headers(span.dialog, span.start, span.stop)
         bodies = reader.bodies(span.dialog, span.start, span.stop)
         for header, (seq, body) in zip(headers, bodies, strict=True):
@@ -203,9 +193,10 @@ class Messages(Sequence[Message]):
     def _after(self, index: int) -> tuple[Stretch, ...]:
         """Give the stretches from the entry on that begins a message."""
         at, seq = place(self._store, self._held, index)
-        span = self._held[at].span
-        before = _header(self._store, span.dialog, seq - 1).number
-        return (Stretch(Span(span.dialog, seq, span.stop), before, index), *self._held[at + 1 :])
+        span, before, first, count = self._held[at]
+        passed = index - first
+        rest = Stretch(Span(span.dialog, seq, span.stop), before + passed, index, count - passed)
+        return (rest, *self._held[at + 1 :])
 
     def _message(self, index: int) -> Message:
         fragments = _fragments(self._store, self._after(index))

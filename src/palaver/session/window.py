@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 
 from palaver.errors import InvalidInput
-from palaver.log import Reader, Span
+from palaver.log import Header, Reader, Span
 from palaver.session.transcript import Stretch, begins, place
 
 __all__ = ["check_window", "window"]
@@ -60,18 +61,27 @@ def _strays(reader: Reader, front: Sequence[Span], back: Sequence[Span]) -> Iter
     """Give the entries behind a cut that continue the response before it: until another response begins."""
     if not front:
         return
-    last = reader.header(front[-1].dialog, front[-1].stop - 1)
+    dialog = front[-1].dialog
+    last = reader.header(dialog, front[-1].stop - 1)
     if not last.response:
         return
-    for span in back:
-        if span.dialog != front[-1].dialog:
-            return
+    following = _following(reader, (span for span in back if span.dialog == dialog))
+    for header, number in takewhile(lambda pair: pair[0].response == last.response, following):
+        if header.kind == "message" and not begins(header, number):
+            yield Span(dialog, header.seq, header.seq + 1)
+
+
+def _following(reader: Reader, spans: Iterable[Span]) -> Iterator[tuple[Header, int]]:
+    """Give headers, each with the count before it; of spans where every entry begins a message, the last one alone."""
+    for span in spans:
         number = reader.header(span.dialog, span.start - 1).number if span.start else 0
-        for header in reader.headers(span.dialog, span.start, span.stop):
-            if header.response != last.response:
-                return
-            if header.kind == "message" and not begins(header, number):
-                yield Span(span.dialog, header.seq, header.seq + 1)
+        last = reader.header(span.dialog, span.stop - 1)
+        if last.number - number == len(span):
+            yield last, last.number - 1
+            continue
+        for seq in range(span.start, span.stop):  # one by one, because the next response is near
+            header = reader.header(span.dialog, seq)
+            yield header, number
             number = header.number
 
 
