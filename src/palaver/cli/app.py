@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 from importlib.metadata import version
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
 from palaver.cli import doctor, export, imports, recall, search, sessions, show, stats, tree, view
 from palaver.cli.outcome import EXIT_HELP, Exit, tell
 from palaver.cli.surroundings import errors
-from palaver.errors import PalaverError
+from palaver.errors import InvalidInput, PalaverError
 
 app = typer.Typer(
     name="palaver",
@@ -48,6 +49,21 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line and give its exit code; the entry point exits with it."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
+        code = _run(words)
+        sys.stdout.flush()  # here, where a full disk or a reader that went away is still ours to tell
+    except BrokenPipeError:  # the reader of our output, such as head, has enough
+        _give_up(sys.stdout)
+        return Exit.OK
+    except OSError as error:
+        _give_up(sys.stdout)
+        errors().print(f"palaver: the output cannot be written: {error.strerror or error}.", style="red")
+        return Exit.OUTPUT
+    return code
+
+
+def _run(words: list[str]) -> int:
+    """Run a command and tell how it ended. What cannot be written to standard output is left to the caller."""
+    try:
         return int(app(words, standalone_mode=False) or Exit.OK)
     except (typer.Abort, KeyboardInterrupt):
         return _interrupted()
@@ -55,12 +71,23 @@ def main(arguments: list[str] | None = None) -> int:
         return _wrong_words(error)
     except PalaverError as error:
         return tell(error, json="--json" in words)
-    except BrokenPipeError:  # the reader of our output, such as head, has enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return Exit.OK
     except OSError as error:
-        errors().print(f"palaver: {error.strerror or error}: {error.filename or ''}", style="red")
-        return Exit.INPUT
+        if error.filename is None:
+            raise  # no file that was named: standard output
+        return tell(InvalidInput(f"{error.filename}: {error.strerror or error}."), json="--json" in words)
+    except Exception:  # noqa: BLE001 - a defect of ours: it must not end as 1, which says that the doctor found something
+        errors().print(traceback.format_exc(), style="red")
+        errors().print(
+            "palaver contradicts itself. Please report this with the lines above; what was written is whole."
+        )
+        return Exit.DEFECT
+
+
+def _give_up(stream: TextIO) -> None:
+    """Let what is still buffered go nowhere: the interpreter would try to write it again at its end, and complain."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 def _wrong_words(error: typer.TyperException) -> int:

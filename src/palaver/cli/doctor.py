@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from palaver.cli.options import DialogOption, JsonOption, StoreOption, dialog_of, opened
+from palaver.cli.options import DialogOption, JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import output
-from palaver.errors import InvalidInput
+from palaver.errors import UnknownSession
+from palaver.ids import DialogId, SessionId
 from palaver.session import Session
+from palaver.store import Store
 from palaver.transcripts import Diagnosis, Finding, Importer, examine, examine_file, repair
 
 _SHOWN = 12
@@ -38,43 +42,53 @@ def run(
 ) -> int:
     """Examine a transcript or session: pairing, ids, damaged text, missing parents, media, and what each provider would refuse.
 
-    With --repair a transcript is imported first, and the branch is written in the store. Ends with 1 when a fault was found.
+    With --repair a transcript is imported first, and the branch is written in the store: one for each session with faults. Ends with 1 when a
+    fault was found.
     """
-    healthy = True
-    if target is not None and _is_file(target):
+    tell = partial(_tell, json=json, every=every)
+    if target is not None and Path(target).exists():
+        if dialog is not None:
+            raise typer.BadParameter("a file is examined as a whole.", param_hint="--dialog")
+        healthy = True
         for diagnosis in examine_file(target):
-            healthy &= diagnosis.healthy
-            _tell(diagnosis, json=json, every=every)
-        if mend:
+            healthy &= tell(diagnosis)
+        if mend and not healthy:
             _mend_file(target, store, json=json)
         return Exit.OK if healthy else Exit.FOUND
-    with opened(store) as source:
-        if mend and target is None:
-            raise InvalidInput("--repair needs to know what: name a transcript or a session.")
-        ids = (
-            [record.session_id for record in source.sessions()]
-            if target is None
-            else [Session.open(target, source).session_id]
-        )
-        for session_id in ids:
-            diagnosis = examine(source, session_id)
-            healthy &= diagnosis.healthy
-            _tell(diagnosis, json=json, every=every)
-            if mend:
-                node = repair(source, dialog_of(Session.open(session_id, source), dialog))
-                _tell_branch(session_id, node.dialog_id, json=json)
+    if target is None and (mend or dialog is not None):
+        raise typer.BadParameter("name a transcript or a session.", param_hint="--repair" if mend else "--dialog")
+    with opened(store, writes=mend) as source:
+        healthy = True
+        for session_id in _chosen(source, target):
+            only = None if dialog is None else Session.open(session_id, source).dialog(dialog).dialog_id
+            sound = tell(examine(source, session_id, only))
+            healthy &= sound
+            if mend and not sound:
+                _mend(source, session_id, only, json=json)
     return Exit.OK if healthy else Exit.FOUND
 
 
-def _is_file(target: str) -> bool:
-    return Path(target).exists() or "/" in target or "." in target
+def _chosen(store: Store, target: str | None) -> Iterator[SessionId]:
+    """Give the sessions to examine: the one named, or all."""
+    if target is None:
+        yield from (record.session_id for record in store.sessions())
+        return
+    try:
+        yield Session.open(target, store).session_id
+    except UnknownSession as error:
+        raise UnknownSession(target, close=error.close, hint="There is no such file either.") from error
 
 
 def _mend_file(target: str, url: str | None, *, json: bool) -> None:
     with opened(url, create=True) as store:
         for one in Importer(store).import_path(target):
-            if one.main is not None:
-                _tell_branch(one.session_id, repair(store, one.main).dialog_id, json=json)
+            if one.main is not None and not examine(store, one.session_id, one.main).healthy:
+                _mend(store, one.session_id, one.main, json=json)
+
+
+def _mend(store: Store, session_id: SessionId, dialog_id: DialogId | None, *, json: bool) -> None:
+    chosen = dialog_id or Session.open(session_id, store).root.dialog_id
+    _tell_branch(session_id, repair(store, chosen).dialog_id, json=json)
 
 
 def _tell_branch(session_id: str, dialog_id: str, *, json: bool) -> None:
@@ -84,10 +98,16 @@ def _tell_branch(session_id: str, dialog_id: str, *, json: bool) -> None:
         output().print(f"A branch without the faults: palaver show {session_id[:12]} --dialog {dialog_id[:12]}")
 
 
-def _tell(diagnosis: Diagnosis, *, json: bool, every: bool) -> None:
+def _tell(diagnosis: Diagnosis, *, json: bool, every: bool) -> bool:
+    """Print a diagnosis, and give whether there is no fault."""
     if json:
         print_json(_row(diagnosis))
-        return
+    else:
+        _print(diagnosis, every=every)
+    return diagnosis.healthy
+
+
+def _print(diagnosis: Diagnosis, *, every: bool) -> None:
     console = output()
     verdict = "healthy" if diagnosis.healthy else "faults found"
     lost = f", {diagnosis.unreachable:,} of them unreachable" if diagnosis.unreachable else ", all reachable"

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import IO, Annotated
 
 import typer
 
@@ -39,36 +39,48 @@ def run(
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Export a session. What the form cannot hold is reported. A file appears whole or not at all; --json describes it."""
+    """Export a session. What the form cannot hold is reported. A file appears whole or not at all.
+
+    With --json, an object that describes what was written: on standard output, or, where that takes the export itself, on standard error.
+    """
+    if to == "bundle" and (dialog is not None or view):
+        raise typer.BadParameter("a bundle holds the whole session.", param_hint="--dialog" if dialog else "--view")
     with opened(store) as source:
         found = Session.open(session, source)
         done = export_session(source, found.session_id, to, dialog_id=dialog_of(found, dialog), whole=not view)
-        if target is None:
-            for piece in done.pieces:
-                sys.stdout.buffer.write(piece)
-            sys.stdout.buffer.flush()
-            size = None
-        else:
-            size = _write(target, done.pieces)
+        size = _pour(sys.stdout.buffer, done.pieces) if target is None else _write(target, done.pieces)
         report = [str(change) for change in done.report]
-        if json and target is not None:
-            print_json({"file": str(target), "form": to, "bytes": size, "session": found.session_id, "report": report})
+        if json:
+            row = {"file": None if target is None else str(target), "form": to, "bytes": size}
+            print_json(row | {"session": found.session_id, "report": report}, aside=target is None)
         elif report:
             errors().print(f"{len(report)} things are held otherwise than recorded; the first: {report[0]}")
     return Exit.OK
 
 
-def _write(target: Path, pieces: Iterable[bytes]) -> int:
-    """Write a file beside the target and put it in its place when it is whole."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+def _pour(file: IO[bytes], pieces: Iterable[bytes]) -> int:
     size = 0
+    for piece in pieces:
+        size += file.write(piece)
+    file.flush()
+    return size
+
+
+def _write(target: Path, pieces: Iterable[bytes]) -> int:
+    """Write a file beside the target and put it in its place when it is whole; what is no file, such as a pipe, is written to as it is."""
+    place = target.resolve()
+    if place.exists() and not place.is_file():
+        with place.open("wb") as file:
+            return _pour(file, pieces)
+    try:
+        handle, name = tempfile.mkstemp(dir=place.parent, prefix=".palaver-")
+    except OSError as error:  # it would name a file that nobody asked for
+        raise OSError(error.errno, f"{place.parent}: {error.strerror}") from error
     try:
         with os.fdopen(handle, "wb") as file:
-            for piece in pieces:
-                size += file.write(piece)
-            file.flush()
+            size = _pour(file, pieces)
             os.fsync(file.fileno())
-        Path(name).replace(target)
+        Path(name).replace(place)
     except BaseException:
         with suppress(FileNotFoundError):
             Path(name).unlink()

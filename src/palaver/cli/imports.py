@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json, tell
-from palaver.cli.surroundings import errors, output
-from palaver.errors import InvalidInput, UnsupportedTranscript
+from palaver.cli.surroundings import errors, output, visible
+from palaver.errors import InvalidInput, PalaverError, UnsupportedTranscript
 from palaver.formats.events import Loss
 from palaver.store import Store
 from palaver.transcripts import Imported, Importer, import_bundle, losses_by_code
@@ -36,28 +37,38 @@ def run(
     losses: Annotated[bool, typer.Option("--losses", help="List every loss, not the first few.")] = False,
     json: JsonOption = False,
 ) -> int:
-    """Import transcripts of other agents, or bundles. Importing again adds only what is new; nothing that was imported is ever changed."""
-    failed = 0
-    with opened(store, create=True) as target, _progress(hidden=json) as progress:
+    """Import transcripts of other agents, or bundles. Importing again adds only what is new; nothing that was imported is ever changed.
+
+    A file that cannot be imported stops none of the others; with several files it is told in the end by exit code 1.
+    """
+    failures: list[Exit] = []
+    with opened(store, create=True) as target:
         for path in paths:
-            task = progress.add_task(path.name, total=None, records=0)
-            importer = Importer(
-                target,
-                keep_source=source,
-                subject=subject,
-                progress=lambda count, task=task: progress.update(task, records=count),  # type: ignore[misc]
-            )
-            try:
-                for row in _imported(importer, target, path):
-                    print_json(row) if json else _print(progress, row, all_losses=losses)
-            except (UnsupportedTranscript, InvalidInput) as error:
-                failed += 1
-                progress.stop()
-                code = tell(error, json=json)
-                if len(paths) == 1:
-                    return code
-            progress.remove_task(task)
-    return Exit.FOUND if failed else Exit.OK
+            with _progress(hidden=json) as progress:
+                task = progress.add_task(visible(path.name), total=None, records=0)
+
+                def shown(count: int, progress: Progress = progress, task: TaskID = task) -> None:
+                    progress.update(task, records=count)
+
+                importer = Importer(target, keep_source=source, subject=subject, progress=shown)
+                error = _import(importer, path, partial(_say, progress, json=json, all_losses=losses))
+            if error is not None:
+                failures.append(tell(error, json=json))
+    return Exit.OK if not failures else failures[0] if len(paths) == 1 else Exit.FOUND
+
+
+def _import(importer: Importer, path: Path, say: Callable[[dict[str, object]], None]) -> PalaverError | None:
+    """Import one file, and give what was wrong with it; what is wrong with the store is raised."""
+    try:
+        for row in _imported(importer, importer.store, path):
+            say(row)
+    except InvalidInput as error:
+        return error
+    except OSError as error:
+        if error.filename is None:
+            raise  # standard output
+        return UnsupportedTranscript(path, f"it cannot be read ({error.strerror})")
+    return None
 
 
 def _imported(importer: Importer, store: Store, path: Path) -> Iterator[dict[str, object]]:
@@ -116,7 +127,10 @@ def _progress(*, hidden: bool) -> Progress:
     return Progress(*columns, TimeElapsedColumn(), console=errors(), transient=True, disable=hidden)
 
 
-def _print(progress: Progress, row: dict[str, object], *, all_losses: bool) -> None:
+def _say(progress: Progress, row: dict[str, object], *, json: bool, all_losses: bool) -> None:
+    if json:
+        print_json(row)
+        return
     console = progress.console if progress.console.is_terminal else output()
     console.print(
         f"{row['outcome']:<9} {str(row['session'])[:12]}  {row['name']}  ({row['format']}: {row['records']:,} records, "

@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from palaver.cli.surroundings import store_url
-from palaver.errors import MissingStore
+from palaver.errors import MissingStore, StoreReadOnly
 from palaver.ids import DialogId
 from palaver.session import Session
 from palaver.store import Store, open_store
@@ -35,14 +35,25 @@ DialogOption: TypeAlias = Annotated[
 
 
 @contextmanager
-def opened(url: str | None, *, create: bool = False) -> Iterator[Store]:
-    """Open the store that was named, and close it after."""
+def opened(url: str | None, *, create: bool = False, writes: bool = False) -> Iterator[Store]:
+    """Open the store that was named, and close it after.
+
+    Args:
+        url: What was named, or None for the default.
+        create: Whether to make it when it is missing.
+        writes: Whether the command is of no use without writing; any other one is content with a store that it may only read.
+    """
+    name = store_url(url)
     try:
-        store = open_store(store_url(url), create=create)
+        store = open_store(name, create=create)
     except MissingStore as error:
         raise MissingStore(
             error.name, hint="Import something first (palaver import PATH), or name a store with --store."
         ) from error
+    except StoreReadOnly:
+        if create or writes:
+            raise
+        store = open_store(name, create=False, read_only=True)
     try:
         yield store
     finally:

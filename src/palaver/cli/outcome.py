@@ -40,6 +40,8 @@ class Exit(IntEnum):
     """What must be sent is larger than the budget."""
     CONFLICT = 7
     """Another writer was first."""
+    OUTPUT = 8
+    """The result cannot be written where it was to go."""
     DEFECT = 70
     """palaver contradicts itself: please report it."""
     INTERRUPTED = 130
@@ -69,6 +71,8 @@ EXIT_HELP = "Exit codes: " + "; ".join(
         Exit.STORE: "store trouble",
         Exit.INFEASIBLE: "budget too small",
         Exit.CONFLICT: "another writer was first",
+        Exit.OUTPUT: "output cannot be written",
+        Exit.DEFECT: "a defect of palaver",
         Exit.INTERRUPTED: "interrupted",
     }.items()
 )
@@ -102,7 +106,8 @@ def tell(error: PalaverError, *, json: bool) -> Exit:
     return exit_code(error)
 
 
-def print_json(value: object) -> None:
-    """Print a value as one line of canonical JSON."""
-    sys.stdout.buffer.write(canonical_json(value) + b"\n")
-    sys.stdout.buffer.flush()
+def print_json(value: object, *, aside: bool = False) -> None:
+    """Print a value as one line of canonical JSON: to standard output, or, `aside`, to standard error."""
+    stream = (sys.stderr if aside else sys.stdout).buffer
+    stream.write(canonical_json(value) + b"\n")
+    stream.flush()

@@ -8,7 +8,7 @@ import typer
 
 from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json
-from palaver.cli.surroundings import output
+from palaver.cli.surroundings import write
 from palaver.log import Entry, Handle, MessageEntry
 from palaver.messages import Content, TextContent, ToolCallContent, ToolResultContent
 from palaver.session import Session
@@ -41,7 +41,7 @@ def run(
                 }
             )
         else:
-            output().print(_text(found))
+            write(f"{_text(found)}\n")
     return Exit.OK
 
 

@@ -9,8 +9,10 @@ from rich.text import Text
 
 from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json
-from palaver.cli.surroundings import output
+from palaver.cli.surroundings import errors, output, visible
+from palaver.errors import StoreReadOnly
 from palaver.session import Session, searchable
+from palaver.store import Store
 
 
 def register(app: typer.Typer) -> None:
@@ -29,7 +31,7 @@ def run(
 ) -> int:
     """Search messages, tool arguments and tool results. Each hit has the handle that `recall` takes."""
     with opened(store) as source:
-        source.index(searchable)
+        _index(source)
         within = None if session is None else Session.open(session, source).session_id
         hits = source.search(query, session_id=within, limit=limit)
         for hit in hits:
@@ -44,8 +46,17 @@ def run(
     return Exit.OK
 
 
+def _index(store: Store) -> None:
+    """Bring the index up to date, where this user may write."""
+    try:
+        store.index(searchable)
+    except StoreReadOnly:
+        if lag := store.index_lag():
+            errors().print(f"The store may only be read: its {lag:,} newest entries are not searched.", style="yellow")
+
+
 def _marked(snippet: str) -> Text:
     text = Text()
     for number, part in enumerate(" ".join(snippet.split()).replace("\x03", "\x02").split("\x02")):
-        text.append(part, style="bold" if number % 2 else "")
+        text.append(visible(part), style="bold" if number % 2 else "")
     return text

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json
-from palaver.cli.surroundings import output
+from palaver.cli.surroundings import output, visible
 from palaver.store import SessionRecord, Store
 
 
@@ -29,34 +30,40 @@ def run(
 ) -> int:
     """List sessions, newest activity first."""
     with opened(store) as source:
-        table = Table(box=None, pad_edge=False)
-        table.add_column("session", no_wrap=True, min_width=12)
-        table.add_column("name", overflow="ellipsis", no_wrap=True, ratio=1)
-        table.add_column("newest (UTC)", no_wrap=True, min_width=16)
-        table.add_column("dialogs", justify="right", min_width=7)
-        table.add_column("messages", justify="right", min_width=8)
-        table.add_column("folder", overflow="ellipsis", no_wrap=True)
-        count = 0
-        for record in source.sessions(name=name, subject=subject, trashed=trash, limit=limit):
-            row = _row(source, record)
-            count += 1
-            if json:
+        rows = (
+            _row(source, record) for record in source.sessions(name=name, subject=subject, trashed=trash, limit=limit)
+        )
+        if json:
+            for row in rows:
                 print_json(row)
-            else:
-                table.add_row(
-                    str(row["session"])[:12],
-                    record.name,
-                    _when(record.updated_at),
-                    f"{row['dialogs']:,}",
-                    f"{row['messages']:,}",
-                    record.workdir,
-                )
-    if not json:
-        output().print(table if count else "No sessions. `palaver import PATH` brings some in.")
+            return Exit.OK
+        table = _table(rows)
+    output().print(table if table.row_count else "No sessions. `palaver import PATH` brings some in.")
     return Exit.OK
 
 
-def _row(store: Store, record: SessionRecord) -> dict[str, object]:
+def _table(rows: Iterable[Mapping[str, Any]]) -> Table:
+    """Make a table whose numbers are always there; names and folders are cut where the line is too short."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("session", "newest (UTC)"):
+        table.add_column(title, no_wrap=True, min_width=12)
+    for title in ("dialogs", "messages"):
+        table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
+    for title in ("name", "folder"):
+        table.add_column(title, overflow="ellipsis", no_wrap=True, ratio=1)
+    for row in rows:
+        table.add_row(
+            str(row["session"])[:12],
+            _when(row["updated_at"]),
+            f"{row['dialogs']:,}",
+            f"{row['messages']:,}",
+            visible(row["name"]),
+            visible(row["workdir"]),
+        )
+    return table
+
+
+def _row(store: Store, record: SessionRecord) -> dict[str, Any]:
     nodes = store.nodes(record.session_id)
     return {
         "session": record.session_id,

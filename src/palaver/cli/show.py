@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated
 
@@ -9,10 +11,12 @@ import typer
 
 from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
 from palaver.cli.outcome import Exit, print_json
-from palaver.cli.surroundings import output
+from palaver.cli.surroundings import output, write
+from palaver.ids import DialogId
 from palaver.log import MessageEntry, decode_entry
 from palaver.messages import ToolCallContent
 from palaver.session import Session
+from palaver.store import Store
 from palaver.transcripts.markdown import markdown
 from palaver.view import fold, held
 
@@ -37,13 +41,7 @@ def run(
         found = Session.open(session, source)
         dialog_id = dialog_of(found, dialog)
         if json or entries:
-            spans = held(source, dialog_id, None)
-            rows = [
-                (span.dialog, seq, body)
-                for span in spans
-                for seq, body in source.bodies(span.dialog, span.start, span.stop)
-            ]
-            for owner, seq, body in rows[-last:] if last else rows:
+            for owner, seq, body in deque(_rows(source, dialog_id), last) if last else _rows(source, dialog_id):
                 entry = decode_entry(body)
                 if json:
                     print_json({"handle": f"{owner[:12]}:{seq}", **entry.model_dump(mode="json")})
@@ -54,8 +52,15 @@ def run(
         if last:
             view = replace(view, exchanges=view.exchanges[-last:])
         for text in markdown(found.record, view):
-            output().print(text, end="")
+            write(text)
     return Exit.OK
+
+
+def _rows(store: Store, dialog_id: DialogId) -> Iterator[tuple[DialogId, int, bytes]]:
+    """Give owner, number and body of the entries that a dialog holds, its ancestors' first."""
+    for span in held(store, dialog_id, None):
+        for seq, body in store.bodies(span.dialog, span.start, span.stop):
+            yield span.dialog, seq, body
 
 
 def _line(entry: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -32,11 +33,39 @@ def store_url(named: str | None) -> str:
     return named or os.environ.get(STORE_VARIABLE) or str(data_folder() / "palaver.db")
 
 
+# Control characters but newline and tab, as their pictures (Unicode, block Control Pictures): what was recorded may hold escape sequences, and
+# a terminal would obey them. C1 controls have no pictures.
+_PICTURES = {code: 0x2400 + code for code in range(32) if code not in {9, 10}} | {127: 0x2421}
+_CONTROLS = _PICTURES | dict.fromkeys(range(0x80, 0xA0), 0xFFFD)
+
+
+def visible(text: str) -> str:
+    """Give a text in which no terminal finds a command: control characters stand as their pictures."""
+    return text.translate(_CONTROLS)
+
+
+class _Screen(Console):
+    """A console for reports: what was recorded is printed as text, never as markup, and never obeyed."""
+
+    def print(self, *objects: Any, **options: Any) -> None:  # noqa: ANN401 - as the console has it
+        """Print objects, texts among them with their control characters made visible."""
+        super().print(*(visible(one) if isinstance(one, str) else one for one in objects), **options)
+
+
 def output() -> Console:
-    """Give the terminal, or the file or pipe in its place. What was recorded is printed as text, never as markup."""
-    return Console(markup=False, highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
+    """Give the terminal, or the file or pipe in its place, for reports: a line may be wrapped at the terminal's width, nowhere else."""
+    return _Screen(markup=False, highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
 
 
 def errors() -> Console:
     """Give the terminal for what is no result: errors, progress."""
-    return Console(stderr=True, markup=False, highlight=False, emoji=False)
+    return _Screen(stderr=True, markup=False, highlight=False, emoji=False, soft_wrap=not sys.stderr.isatty())
+
+
+def write(text: str) -> None:
+    """Write what was recorded to standard output: exactly as it is, except that a terminal gets control characters as pictures."""
+    if sys.stdout.isatty():
+        sys.stdout.write(visible(text).encode(sys.stdout.encoding, "replace").decode(sys.stdout.encoding))
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode())

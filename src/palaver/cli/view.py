@@ -11,11 +11,11 @@ import typer
 
 from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
 from palaver.cli.outcome import Exit, print_json
-from palaver.cli.surroundings import errors, output
+from palaver.cli.surroundings import errors, write
 from palaver.context import POLICIES, compose, policy
 from palaver.context import Policy as ContextPolicy
-from palaver.errors import InvalidInput
-from palaver.ids import BlobId
+from palaver.errors import InvalidInput, NotFound
+from palaver.ids import BlobId, DialogId
 from palaver.log import Handle
 from palaver.session import Session
 from palaver.store import Store
@@ -45,7 +45,7 @@ def run(
     *,
     dialog: DialogOption = None,
     at: Annotated[
-        int | None, typer.Option("--at", metavar="SEQ", help="As it was after this entry of the dialog.")
+        int | None, typer.Option("--at", metavar="SEQ", min=0, help="As it was after this entry of the dialog.")
     ] = None,
     by: Annotated[str | None, typer.Option("--policy", metavar="P", help=f"One of: {', '.join(POLICIES)}.")] = None,
     budget: Annotated[
@@ -72,7 +72,9 @@ def run(
     with opened(store) as source:
         found = Session.open(session, source)
         whole = by == _WHOLE
-        view = fold(source, dialog_of(found, dialog), at, whole=whole)
+        dialog_id = dialog_of(found, dialog)
+        _check(source, dialog_id, at)
+        view = fold(source, dialog_id, at, whole=whole)
         seen = _seen(view, model or view.model or _MODELS.get(wire or "", "gpt-4o"), by, budget)
         request = None if wire is None else _request(source, seen, wire, then)
         if request is not None:
@@ -83,7 +85,7 @@ def run(
             print_json(request.body)
         else:
             for text in markdown(found.record, seen.view):
-                output().print(text, end="")
+                write(text)
         if explain and not json:
             _explain(seen, request)
     return Exit.OK
@@ -118,6 +120,13 @@ def _request(store: Store, seen: _Seen, wire: str, then: str | None) -> Request:
     chosen = profile(wire, seen.model)
     name = seen.model or _MODELS[wire]
     return compile(seen.view, chosen, Call(model=name, then=then), lambda digest: store.blob(BlobId(digest)))
+
+
+def _check(store: Store, dialog_id: DialogId, at: int | None) -> None:
+    """Refuse a number that the dialog has not reached: its view would be that of another number."""
+    newest = store.last(dialog_id).seq
+    if at is not None and at > newest:
+        raise NotFound(f"{dialog_id[:12]}:{at}", what="entry", hint=f"The newest entry of this dialog is {newest}.")
 
 
 def _omitted(view: View) -> Iterator[dict[str, object]]:

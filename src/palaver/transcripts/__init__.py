@@ -1,9 +1,11 @@
 """Transcripts of other agents: import and growth, export, bundles, doctor."""
 
 from palaver.transcripts.bundle import Taken, export_bundle, import_bundle
-from palaver.transcripts.doctor import Diagnosis, Finding, examine, examine_file, format_of, repair
+from palaver.transcripts.doctor import examine, examine_file, format_of
 from palaver.transcripts.exporting import EXPORTS, Exported, export
+from palaver.transcripts.findings import Diagnosis, Finding
 from palaver.transcripts.importing import Imported, Importer, losses_by_code
+from palaver.transcripts.repair import repair
 from palaver.transcripts.sources import kept
 
 __all__ = [

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from hashlib import sha256
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from palaver.errors import InvalidBundle, InvalidInput, UnknownSession
-from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Draft, MessageEntry, Node, Span, decode_entry, draft
+from palaver.errors import Conflict, InvalidBundle, PalaverError, StoreDamaged, StoreError, UnknownSession
+from palaver.ids import BlobId, DialogId, SessionId, now
+from palaver.log import NOTHING, Draft, Header, MessageEntry, Node, Span, body_digest, decode_entry, draft
 from palaver.messages import canonical_json, media_of
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
 from palaver.transcripts.frames import Frame, read_frames, write_frames
 
 _BATCH = 1 << 20
+_BEGUN = "taking-a-bundle"
+"""The mark, in the metadata of a session in the trash, of a bundle that is not yet taken whole: taking it again goes on from there."""
 
 
 def export_bundle(store: Store, session_id: SessionId) -> Iterator[bytes]:
@@ -26,6 +29,7 @@ def export_bundle(store: Store, session_id: SessionId) -> Iterator[bytes]:
     Raises:
         UnknownSession: No such session.
         MissingBlob: The store lacks a payload that an entry names.
+        StoreDamaged: The store does not give back what was written.
     """
     yield from write_frames(_frames(store, store.session(session_id)))
 
@@ -36,8 +40,7 @@ def _frames(store: Store, record: SessionRecord) -> Iterator[Frame]:
     sent: set[BlobId] = set()
     for node in store.nodes(record.session_id):
         yield Frame("dialog", canonical_json(_node_fields(node)))
-        headers = store.headers(node.dialog_id)
-        for header, (_, body) in zip(headers, store.bodies(node.dialog_id), strict=True):
+        for header, body in _entries(store, node.dialog_id):
             yield from _payloads(store, _named(body), sent)
             yield Frame("entry" if header.turn_head == header.seq else "annotation", body)
     for source in store.sources(record.session_id):
@@ -45,12 +48,26 @@ def _frames(store: Store, record: SessionRecord) -> Iterator[Frame]:
         yield Frame("source", canonical_json(asdict(source)))
 
 
+def _entries(store: Store, dialog_id: DialogId) -> Iterator[tuple[Header, bytes]]:
+    """Give what a dialog holds now, each entry checked: a bundle must not make damage look like what was said."""
+    stop = store.last(dialog_id).seq + 1
+    bodies = store.bodies(dialog_id, 0, stop)
+    for header in store.headers(dialog_id, 0, stop):
+        seq, body = next(bodies, (-1, b""))
+        if seq != header.seq or body_digest(body) != header.digest:
+            raise StoreDamaged(f"{dialog_id[:12]}:{header.seq}", "it is not what was written")
+        yield header, body
+
+
 def _payloads(store: Store, named: Iterator[BlobId], sent: set[BlobId]) -> Iterator[Frame]:
     """Give each payload once, before the frame that names it."""
     for blob_id in named:
         if blob_id not in sent:
             sent.add(blob_id)
-            yield Frame("blob", store.blob(blob_id))
+            data = store.blob(blob_id)
+            if sha256(data).hexdigest() != blob_id:
+                raise StoreDamaged(f"blob {blob_id[:12]}", "it is not what was written")
+            yield Frame("blob", data)
 
 
 def _named(body: bytes) -> Iterator[BlobId]:
@@ -113,12 +130,14 @@ class _Taking:
         self._store = store
         self._name = name
         self._record: SessionRecord | None = None
-        self._new = False
+        self._begun = False
         self._dialog: DialogId | None = None
+        self._known = NOTHING
         self._at = 0
         self._dialogs = 0
         self._entries = 0
         self._pending: list[tuple[bool, Draft]] = []
+        self._held = 0
 
     def take(self, frames: Iterator[Frame]) -> Taken:
         for frame in frames:
@@ -127,30 +146,32 @@ class _Taking:
                 raise InvalidBundle(f"{self._name} holds a frame of the unknown kind {frame.kind!r}.")
             if frame.kind != "session" and self._record is None:
                 raise InvalidBundle(f"{self._name} does not begin with its session.")
-            handle(self, frame.payload)
-            if sum(len(one.body) for _, one in self._pending) >= _BATCH:
+            try:
+                handle(self, frame.payload)
+            except (KeyError, TypeError, ValueError, PalaverError) as error:
+                if isinstance(error, InvalidBundle | StoreError | Conflict):
+                    raise
+                raise InvalidBundle(
+                    f"{self._name} holds a {frame.kind} that cannot be taken: {error}",
+                    hint="A newer palaver may have written it.",
+                ) from error
+            if self._held >= _BATCH:
                 self._flush()
         self._flush()
         if self._record is None:
             raise InvalidBundle(f"{self._name} holds no session.")
-        if self._new:
-            self._store.update_session(self._record.session_id, trashed_at=None, root=self._record.root)
+        whole = {"metadata": dict(self._record.metadata)} if self._begun else {}
+        self._store.update_session(self._record.session_id, trashed_at=None, root=self._record.root, **whole)
         return Taken(self._record.session_id, self._dialogs, self._entries)
 
     def _session(self, payload: bytes) -> None:
-        fields = self._fields(payload)
+        self._record = record = SessionRecord(**self._fields(payload))
         try:
-            self._record = SessionRecord(**fields)
-        except TypeError as error:
-            raise InvalidBundle(
-                f"{self._name} describes its session in a way this palaver does not know: {error}"
-            ) from error
-        try:
-            self._store.session(self._record.session_id)
+            self._begun = _BEGUN in self._store.session(record.session_id).metadata
         except UnknownSession:
-            self._new = True
-            hidden = {**fields, "trashed_at": self._record.created_at, "root": None}
-            self._store.create_session(SessionRecord(**hidden))
+            self._begun = True
+            hidden = replace(record, trashed_at=now(), root=None, metadata={**record.metadata, _BEGUN: True})
+            self._store.create_session(hidden)
 
     def _blob(self, payload: bytes) -> None:
         self._store.put_blob(payload)
@@ -165,7 +186,7 @@ class _Taking:
             self._store.create_dialog(node)
         elif (known.parent_id, known.ranges) != (node.parent_id, node.ranges):
             raise self._other(f"dialog {node.dialog_id[:12]} has another place in the tree")
-        self._dialog, self._at = node.dialog_id, 0
+        self._dialog, self._at, self._known = node.dialog_id, 0, self._store.last(node.dialog_id)
         self._dialogs += 1
 
     @property
@@ -183,33 +204,30 @@ class _Taking:
     def _take(self, body: bytes, *, turn: bool) -> None:
         if self._dialog is None:
             raise InvalidBundle(f"{self._name} holds an entry before its dialog.")
-        known = self._store.last(self._dialog)
         seq, self._at = self._at, self._at + 1
-        if seq <= known.seq and not self._pending:
+        if seq <= self._known.seq:
             if self._store.body(self._dialog, seq) != body:
                 raise self._other(f"entry {self._dialog[:12]}:{seq} says something else")
             return
-        try:
-            entry = decode_entry(body)
-        except InvalidInput as error:
-            raise InvalidBundle(f"{self._name} holds an entry that cannot be read: {error}") from error
-        newest = next((one.response for _, one in reversed(self._pending) if one.response), known.response)
+        entry = decode_entry(body)
+        newest = next((one.response for _, one in reversed(self._pending) if one.response), self._known.response)
         ready = draft(entry, continues=newest if isinstance(entry, MessageEntry) else "")[0]
         self._pending.append((turn, ready._replace(body=body)))
+        self._held += len(body)
 
     def _flush(self) -> None:
-        """Write what is pending, neighbours of a turn in one transaction."""
-        pending, self._pending = self._pending, []
-        if self._dialog is None:
+        """Write what is pending, in one durable step."""
+        pending, self._pending, self._held = self._pending, [], 0
+        if self._dialog is None or not pending:
             return
-        for turn, group in groupby(pending, key=lambda item: item[0]):
-            drafts = [one for _, one in group]
-            if turn:
-                self._store.append(self._dialog, drafts, self._store.last(self._dialog).turn_head)
-            else:
-                for one in drafts:
-                    self._store.annotate(self._dialog, one)
-            self._entries += len(drafts)
+        with self._store.together():
+            for turn, group in groupby(pending, key=lambda item: item[0]):
+                drafts = [one for _, one in group]
+                if turn:
+                    self._known = self._store.append(self._dialog, drafts, self._known.turn_head)[-1]
+                else:
+                    self._known = [self._store.annotate(self._dialog, one) for one in drafts][-1]
+        self._entries += len(pending)
 
     def _source(self, payload: bytes) -> None:
         self._flush()
@@ -220,7 +238,7 @@ class _Taking:
     def _fields(self, payload: bytes) -> dict[str, Any]:
         fields = json.loads(payload)
         if not isinstance(fields, dict):
-            raise InvalidBundle(f"{self._name} holds a frame that is no JSON object.")
+            raise TypeError("it is no JSON object")
         return fields
 
     def _other(self, why: str) -> InvalidBundle:

@@ -1,31 +1,26 @@
-"""The doctor: what is wrong with a transcript or a session, what each provider would refuse, and a branch without the faults."""
+"""The doctor: what is wrong with a transcript or a session, and what each provider would refuse."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections import deque
+from collections.abc import Collection, Container, Iterator, Mapping
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
-from palaver.errors import PalaverError
+from palaver.errors import MissingBlob, PalaverError, StoreDamaged, UnknownDialog
 from palaver.formats import matches, open_source
 from palaver.formats.events import Loss
-from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, now
-from palaver.log import Handle, MessageEntry, Node, decode_entry, draft
-from palaver.messages import (
-    AssistantMessage,
-    Message,
-    Role,
-    Speaker,
-    SystemMessage,
-    ThinkingContent,
-    ToolMessage,
-    UserMessage,
-    media_of,
-)
+from palaver.ids import BlobId, DialogId, SessionId
+from palaver.log import Handle, MessageEntry, Node, decode_entry
+from palaver.messages import Message, ThinkingContent, ToolCallContent, media_of
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
+from palaver.transcripts.findings import Diagnosis, Finding
 from palaver.transcripts.importing import Importer
-from palaver.view import Block, Exchange, Reason, Turn, View, fold
+from palaver.transcripts.places import Places
+from palaver.transcripts.sources import kept
+from palaver.view import Block, Reason, View, fold, held
 from palaver.wire import PROFILES, Call, How, compile, validate  # noqa: A004 - the word for it
 
 _MODELS = {
@@ -35,59 +30,6 @@ _MODELS = {
     "gemini": "gemini-2.5-pro",
 }
 """The model that stands for a provider where the session names none of it: what a request may hold does not depend on it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing the doctor found.
-
-    Attributes:
-        place: Where: a line of the file, or a handle.
-        code: One word for counting.
-        what: What is wrong, in one sentence.
-        severity: `fault` (a provider refuses a request built from the record as it stands, or content is damaged), `warning` (something is
-            missing or was repaired), `note` (worth knowing).
-        providers: The profiles that would refuse it, or get it otherwise than it was recorded; empty when that does not depend on the provider.
-    """
-
-    place: str
-    code: str
-    what: str
-    severity: str
-    providers: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
-    """What the doctor says of one session.
-
-    Attributes:
-        name: What was examined.
-        session_id: The session, or None for a file that was examined without importing it.
-        dialogs: How many dialogs it has.
-        total: How many entries it holds.
-        reachable: How many of them stand in a dialog that the tree reaches and can be read back as they were written.
-        findings: What was found, in order.
-        valid: For each profile, whether the next request, as palaver compiles it, passes the provider's rules.
-    """
-
-    name: str
-    session_id: SessionId | None
-    dialogs: int
-    total: int
-    reachable: int
-    findings: tuple[Finding, ...]
-    valid: dict[str, bool]
-
-    @property
-    def unreachable(self) -> int:
-        """How many entries cannot be reached or read back."""
-        return self.total - self.reachable
-
-    @property
-    def healthy(self) -> bool:
-        """Whether there is no fault."""
-        return not any(finding.severity == "fault" for finding in self.findings)
 
 
 # --- a file -----------------------------------------------------------------------------------------------------------------------
@@ -130,49 +72,80 @@ def _of_loss(loss: Loss) -> Finding:
 # --- a session --------------------------------------------------------------------------------------------------------------------
 
 
-def examine(store: Store, session_id: SessionId) -> Diagnosis:
-    """Examine a session: its entries, its tree, its media, its views, and what each provider would refuse.
+def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = None) -> Diagnosis:
+    """Examine a session: its entries, its tree, its media and kept sources, its views, and what each provider would refuse.
+
+    Args:
+        store: Where it is.
+        session_id: The session.
+        dialog_id: The one dialog to examine; None for all.
 
     Raises:
         UnknownSession: No such session.
+        UnknownDialog: The session has no such dialog.
     """
     record = store.session(session_id)
     nodes = store.nodes(session_id)
-    findings: list[Finding] = []
-    total = reachable = 0
-    sound: list[Node] = []
+    chosen = [node for node in nodes if dialog_id in {None, node.dialog_id}]
+    if not chosen and dialog_id is not None:
+        raise UnknownDialog(dialog_id)
     known = {node.dialog_id for node in nodes}
-    for node in nodes:
-        held = store.last(node.dialog_id).seq + 1
-        total += held
-        broken = tuple(_broken(store, node))
-        findings.extend(broken)
-        if node.parent_id is not None and node.parent_id not in known:
-            findings.append(_missing_parent(node))
-        elif not broken:
-            sound.append(node)
-        reachable += held - len(broken)
+    needed = known if dialog_id is None else {dialog_id, *(span.dialog for node in chosen for span in node.ranges)}
+    broken = {name: store.verify(name) for name in needed}
+    findings = [_broken(name, seq) for name, seqs in broken.items() for seq in seqs]
+    findings.extend(_missing_parent(node) for node in chosen if not _rooted(node, known))
+    findings.extend(_of_sources(store, session_id))
+    sound = [node for node in chosen if _rooted(node, known) and not _touched(store, node, broken)]
     for node in sound:
         findings.extend(_of_dialog(store, node))
+    total = sum(store.last(node.dialog_id).seq + 1 for node in chosen)
     return Diagnosis(
         name=record.name or session_id,
         session_id=session_id,
-        dialogs=len(nodes),
+        dialogs=len(chosen),
         total=total,
-        reachable=reachable,
-        findings=tuple(_once(findings)),
-        valid={name: all(_valid(store, node.dialog_id, name) for node in sound) for name in PROFILES},
+        reachable=total - sum(len(broken[node.dialog_id]) for node in chosen),
+        findings=tuple(
+            dict.fromkeys(findings)
+        ),  # forks share entries: what is wrong with one shows in every dialog that holds it
+        valid={
+            name: len(sound) == len(chosen) and all(_valid(store, node.dialog_id, name) for node in sound)
+            for name in PROFILES
+        },
     )
 
 
-def _broken(store: Store, node: Node) -> Iterator[Finding]:
-    for seq in store.verify(node.dialog_id):
-        yield Finding(
-            place=f"{node.dialog_id[:12]}:{seq}",
-            code="damaged_entry",
-            what="What the store gives back is not what was written.",
-            severity="fault",
-        )
+def _rooted(node: Node, known: Container[DialogId]) -> bool:
+    return node.parent_id is None or node.parent_id in known
+
+
+def _touched(store: Store, node: Node, broken: Mapping[DialogId, Collection[int]]) -> bool:
+    """Tell whether a dialog holds, of its own or of its ancestors', an entry that is broken: then it cannot be read."""
+    return any(
+        span.start <= seq < span.stop for span in held(store, node.dialog_id, None) for seq in broken[span.dialog]
+    )
+
+
+def _broken(dialog_id: DialogId, seq: int) -> Finding:
+    return Finding(
+        place=f"{dialog_id[:12]}:{seq}",
+        code="damaged_entry",
+        what="What the store gives back is not what was written.",
+        severity="fault",
+    )
+
+
+def _of_sources(store: Store, session_id: SessionId) -> Iterator[Finding]:
+    """Find kept files, and maps of imports, that cannot be read back."""
+    for source in store.sources(session_id):
+        try:
+            if source.index is not None:
+                Places.decode(store.blob(source.index))
+            if source.raw is not None:
+                deque(kept(store, source.raw), maxlen=0)
+        except (StoreDamaged, MissingBlob) as error:
+            what = f"What was kept of the import cannot be read back: {error}"
+            yield Finding(place=source.identity, code="damaged_source", what=what, severity="fault")
 
 
 def _missing_parent(node: Node) -> Finding:
@@ -184,11 +157,6 @@ def _missing_parent(node: Node) -> Finding:
     )
 
 
-def _once(findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Give each finding once: forks share entries, and what is wrong with one shows in every dialog that holds it."""
-    yield from dict.fromkeys(findings)
-
-
 def _of_dialog(store: Store, node: Node) -> Iterator[Finding]:
     yield from _of_entries(store, node)
     view = fold(store, node.dialog_id, whole=True)
@@ -198,33 +166,53 @@ def _of_dialog(store: Store, node: Node) -> Iterator[Finding]:
 
 def _of_entries(store: Store, node: Node) -> Iterator[Finding]:
     """Find what single messages have: text that had to be changed, arguments that cannot be read, payloads that are gone."""
-    for header, (seq, body) in zip(store.headers(node.dialog_id), store.bodies(node.dialog_id), strict=True):
-        if header.kind != "message" or not any(mark in body for mark in (b'"changes"', b'"error"', b'"digest"')):
-            continue
+    for seq, body in store.bodies(node.dialog_id):
+        if not any(mark in body for mark in (b'"changes"', b'"error"', b'"digest"')):
+            continue  # most entries have nothing that could be wrong, and need not be decoded
         entry = decode_entry(body)
         if isinstance(entry, MessageEntry):
             yield from _of_message(store, f"{node.dialog_id[:12]}:{seq}", entry.message)
 
 
 def _of_message(store: Store, place: str, message: Message) -> Iterator[Finding]:
-    for kind in dict.fromkeys(change.kind for block in message.contents for change in block.changes):
+    for kind in dict.fromkeys(change.kind for change in message.normalized):
         yield Finding(
             place=place,
             code=kind,
             what=f"Its text held what cannot be sent ({kind}); it was replaced, and the original can be restored.",
             severity="fault",
         )
-    for block in message.contents:
-        error = getattr(block, "error", None)
-        if block.type == "tool_call" and error:
-            what = f"The arguments of a call cannot be read: {error}"
+    for call in message.tool_calls():
+        if call.error:
+            what = f"The arguments of a call cannot be read: {call.error}"
             yield Finding(place=place, code="malformed_arguments", what=what, severity="fault")
     for media in media_of(message):
-        if media.url is None and not store.has_blob(BlobId(media.digest)):
-            what = f"Its {media.media_type} payload is not in the store."
+        if media.url is None and (why := _payload_fault(store, BlobId(media.digest))):
+            what = f"Its {media.media_type} payload {why}."
             yield Finding(place=place, code="missing_blob", what=what, severity="fault")
 
 
+def _payload_fault(store: Store, blob_id: BlobId) -> str:
+    try:
+        return "" if sha256(store.blob(blob_id)).hexdigest() == blob_id else "is not what was written"
+    except MissingBlob:
+        return "is not in the store"
+
+
+_ORPHAN = (
+    "orphan_result",
+    "A tool result has no call before it; a request that repeats it as recorded is refused.",
+    "fault",
+)
+_OF_DERIVED = {
+    "interrupted": (
+        "unanswered_call",
+        "A tool call has no result; a request that repeats it as recorded is refused.",
+        "fault",
+    ),
+    "pending": ("open_call", "A tool call waits for its result.", "note"),
+}
+_THOUGHT = ("empty_thinking", "A thought that only its provider could read, and that was not kept.", "note")
 _OF_REASON = {
     Reason.DUPLICATE_RESULT: ("duplicate_result", "A call has a second result; the first one counts.", "fault"),
     Reason.EMPTY: ("empty_message", "It says nothing; providers refuse it.", "fault"),
@@ -233,29 +221,30 @@ _OF_REASON = {
 
 
 def _of_view(store: Store, view: View) -> Iterator[Finding]:
+    made: set[str] = set()
     for exchange in view.exchanges:
         for block in exchange.blocks():
             place = str(block.origin or exchange.first or "")
-            if block.derived == "interrupted":
-                what = "A tool call has no result; a request that repeats it as recorded is refused."
-                yield Finding(place=place, code="unanswered_call", what=what, severity="fault")
-            elif block.derived == "pending":
-                what = "A tool call waits for its result."
-                yield Finding(place=place, code="open_call", what=what, severity="note")
-            elif block.reason is Reason.UNPAIRED:
-                what = "A tool result has no call before it; a request that repeats it as recorded is refused."
-                yield Finding(place=place, code="orphan_result", what=what, severity="fault")
+            found = _of_block(block)
+            if isinstance(block.content, ToolCallContent):
+                if block.content.id in made:
+                    found = ("duplicate_id", f"An earlier call has its id, {block.content.id[:60]!r}, too.", "fault")
+                made.add(block.content.id)
+            if found is not None:
+                yield Finding(place=place, code=found[0], what=found[1], severity=found[2])
     for omission in view.omissions:
         if omission.reason in _OF_REASON:
-            code, what, severity = _OF_REASON[omission.reason]
             handle = next(omission.handles())
-            if omission.reason is Reason.EMPTY and _only_thought(store, handle):
-                code, what, severity = (
-                    "empty_thinking",
-                    "A thought that only its provider could read, and that was not kept.",
-                    "note",
-                )
+            thought = omission.reason is Reason.EMPTY and _only_thought(store, handle)
+            code, what, severity = _THOUGHT if thought else _OF_REASON[omission.reason]
             yield Finding(place=str(handle), code=code, what=what, severity=severity)
+
+
+def _of_block(block: Block) -> tuple[str, str, str] | None:
+    """Give code, words and severity of what is wrong with a block's place in its exchange."""
+    if block.reason is Reason.UNPAIRED:
+        return _ORPHAN
+    return _OF_DERIVED.get(block.derived)
 
 
 def _only_thought(store: Store, handle: Handle) -> bool:
@@ -297,65 +286,3 @@ def _valid(store: Store, dialog_id: DialogId, name: str) -> bool:
     except PalaverError:
         return False
     return not validate(request.body, PROFILES[name], as_history=request.history)
-
-
-# --- a branch without the faults ----------------------------------------------------------------------------------------------------
-
-
-_CARRIED = frozenset({"instructions", "toolset", "model_change", "message"})
-"""Of the entries a view depends on, those that a repaired branch says again; messages among them are instructions."""
-
-
-def repair(store: Store, dialog_id: DialogId) -> Node:
-    """Write a branch that says what the dialog says, without its faults; the dialog itself is left as it is.
-
-    On the branch every call has a result, every result its call, nothing is empty, and each response is one message. A provider takes it as it
-    stands, also from a tool that knows nothing of palaver.
-
-    Raises:
-        UnknownDialog: No such dialog.
-    """
-    source = store.node(dialog_id)
-    view = fold(store, dialog_id, whole=True)
-    node = store.create_dialog(
-        Node(
-            dialog_id=new_dialog_id(),
-            session_id=source.session_id,
-            owner=source.owner,
-            parent_id=dialog_id,
-            split_point=0,
-            last_n=0,
-            first_k=0,
-            created_at=now(),
-            relation="repair",
-            metadata={"of": dialog_id, "at": view.at},
-        )
-    )
-    entries = [decode_entry(store.body(span.dialog, span.start)) for span in view.state]
-    kept = [entry for entry in entries if entry.kind in _CARRIED]
-    said = [MessageEntry(message=message) for exchange in view.exchanges for message in _messages(exchange)]
-    drafts = [draft(entry)[0] for entry in (*kept, *said)]
-    store.append(node.dialog_id, drafts, -1)
-    return node
-
-
-def _messages(exchange: Exchange) -> Iterator[Message]:
-    for turn in exchange.turns:
-        yield _message(turn)
-
-
-def _message(turn: Turn) -> Message:
-    contents = tuple(block.content for block in turn.blocks)
-    speaker = _speaker(turn.blocks)
-    if turn.role is Role.ASSISTANT:
-        return AssistantMessage(contents=contents, model=turn.model or None, speaker=speaker)
-    if turn.role is Role.TOOL:
-        return ToolMessage(contents=contents, speaker=speaker)
-    if turn.role is Role.SYSTEM:
-        return SystemMessage(contents=contents, speaker=speaker)
-    return UserMessage(contents=contents, speaker=speaker, name=turn.name or None)
-
-
-def _speaker(blocks: tuple[Block, ...]) -> Speaker:
-    """Give who said it; of several, the one to be trusted least."""
-    return min((block.speaker for block in blocks), key=lambda speaker: speaker.trust)

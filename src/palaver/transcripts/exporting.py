@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import MappingProxyType
 
-from palaver.errors import InvalidInput
+from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.messages import canonical_json
 from palaver.store.protocol import Store
@@ -44,12 +45,14 @@ def export(
         whole: True for everything that was said, False for what the model would see now.
 
     Raises:
-        InvalidInput: There is no such form, or the session has no dialog.
+        NotFound: There is no such form.
+        InvalidInput: The session has no dialog.
         UnknownSession: No such session.
     """
     form = EXPORTS.get(to)
     if form is None:
-        raise InvalidInput(f"There is no form {to!r}.", hint=f"Forms are: {', '.join(EXPORTS)}.")
+        close = get_close_matches(to, EXPORTS)
+        raise NotFound(to, what="form", close=close, hint=f"Forms: {', '.join(EXPORTS)}.")
     if to == "bundle":
         store.session(session_id)
         return Exported(pieces=export_bundle(store, session_id), report=Report(), suffix=form.suffix)

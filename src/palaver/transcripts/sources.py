@@ -51,7 +51,10 @@ def kept(store: Store, raw: BlobId) -> Iterator[bytes]:
     whole = sha256()
     given = 0
     for piece in pieces:
-        data = zstandard.ZstdDecompressor().decompress(store.blob(BlobId(piece)), max_output_size=PIECE)
+        try:
+            data = zstandard.ZstdDecompressor().decompress(store.blob(BlobId(piece)), max_output_size=PIECE)
+        except zstandard.ZstdError as error:
+            raise StoreDamaged(f"blob {piece}", f"a piece of a kept file cannot be decompressed: {error}") from error
         whole.update(data)
         given += len(data)
         yield data
