@@ -6,14 +6,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
+from palaver.errors import InvalidInput
 from palaver.formats import matches, open_source
-from palaver.formats.events import Branch, Conversation, Loss, Put
+from palaver.formats.events import Branch, Conversation, Event, Loss, Put
 from palaver.formats.registry import Format, Match
 from palaver.formats.sources import Source
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
-from palaver.transcripts.landing import Landing
+from palaver.transcripts.landing import BATCH, Landing
 from palaver.transcripts.places import Places
 from palaver.transcripts.sources import file_digest, keep
 
@@ -62,6 +64,64 @@ class _Current:
     losses: list[Loss] = field(default_factory=list)
 
 
+class _Kept(NamedTuple):
+    """The file that is being imported: the digest of its bytes, and the blob that keeps them, or None."""
+
+    digest: str
+    raw: BlobId | None
+
+
+class _Events:
+    """What a reader tells, with a look at what comes next.
+
+    Attributes:
+        next: What comes next; None at the end.
+    """
+
+    def __init__(self, events: Iterator[Event], progress: Callable[[int], None] | None) -> None:
+        """Look at the first event."""
+        self._events = enumerate(events)
+        self._progress = progress
+        self.next: Event | None = None
+        self._move()
+
+    def _move(self) -> None:
+        number, self.next = next(self._events, (1, None))
+        if self._progress is not None and not number % 256:
+            self._progress(number)
+
+    def losses(self) -> Iterator[Loss]:
+        """Take the losses that come next."""
+        while isinstance(self.next, Loss):
+            yield self.next
+            self._move()
+
+    def conversation(self) -> Conversation:
+        """Take the conversation that comes next.
+
+        Raises:
+            InvalidInput: The reader begins with something else.
+        """
+        found = self.next
+        if not isinstance(found, Conversation):
+            raise InvalidInput("the reader tells of a conversation before it begins it")
+        self._move()
+        return found
+
+    def within(self, most: int) -> Iterator[Branch | Put | Loss]:
+        """Take what comes next of the conversation, at most so many."""
+        for _ in range(most):
+            found = self.next
+            if found is None or isinstance(found, Conversation):
+                return
+            self._move()
+            yield found
+
+
+_STEP_EVENTS = 1024
+"""How many events one durable step takes at most: while it is open, other writers wait."""
+
+
 @dataclass(slots=True)
 class Importer:
     """Imports files into a store.
@@ -105,24 +165,37 @@ class Importer:
     def _conversations(
         self, source: Source, found: Match, waiting: list[Loss], digest: str, raw: BlobId | None
     ) -> Iterator[Imported]:
+        events = _Events(found.format.read(found.source), self.progress)
+        early = [*waiting, *events.losses()]
+        while events.next is not None:
+            yield self._conversation(source.path, found, events, early, _Kept(digest, raw))
+            early = []
+
+    def _conversation(self, path: Path, found: Match, events: _Events, early: list[Loss], file: _Kept) -> Imported:
+        """Import the conversation that comes next, in durable steps: a step that fails is undone, those before it stand."""
         current: _Current | None = None
-        early = list(waiting)
-        for number, event in enumerate(found.format.read(found.source)):
-            if self.progress is not None and not number % 256:
-                self.progress(number)
-            if isinstance(event, Conversation):
-                if current is not None:
-                    yield self._finish(current, source.path, digest, raw)
-                current = self._begin(source.path, found, event)
-                current.losses.extend(early)
-                early = []
-            elif current is None:
-                if isinstance(event, Loss):
-                    early.append(event)
-            else:
-                self._take(current, event)
-        if current is not None:
-            yield self._finish(current, source.path, digest, raw)
+        done: Imported | None = None
+        while done is None:
+            with self.store.together():
+                if current is None:
+                    current = self._begin(path, found, events.conversation())
+                    current.losses.extend(early)
+                if self._step(current, events):
+                    done = self._finish(current, path, file)
+        return done
+
+    def _step(self, current: _Current, events: _Events) -> bool:
+        """Take as much as one durable step should hold; True when the conversation ends."""
+        current.landing.written = 0
+        for event in events.within(_STEP_EVENTS):
+            self._take(current, event)
+            if current.landing.written >= BATCH:
+                break
+        else:
+            if events.next is None or isinstance(events.next, Conversation):
+                return True
+        current.landing.flush()
+        return False
 
     def _begin(self, path: Path, found: Match, event: Conversation) -> _Current:
         identity = _identity(path, found, event)
@@ -147,7 +220,9 @@ class Importer:
             places = Places() if known.index is None else Places.decode(self.store.blob(known.index))
         if known is not None and known.index is None:
             places = self._taken_up(session_id)
-        current = _Current(found.format, event, identity, known, Landing(self.store, session_id, places))
+        current = _Current(
+            found.format, event, identity, known, Landing(self.store, session_id, places, event.started_at)
+        )
         record = self.store.session(session_id)
         if record.trashed_at is not None and "importing" not in record.metadata:
             current.losses.append(
@@ -175,7 +250,7 @@ class Importer:
             case Loss():
                 current.losses.append(event)
 
-    def _finish(self, current: _Current, path: Path, digest: str, raw: BlobId | None) -> Imported:
+    def _finish(self, current: _Current, path: Path, file: _Kept) -> Imported:
         landing = current.landing
         landing.finish()
         index = self.store.put_blob(landing.places.encode())
@@ -189,8 +264,8 @@ class Importer:
                 session_id=landing.session_id,
                 format=current.format.name,
                 path=str(path.resolve()),
-                digest=digest,
-                raw=raw or (current.known.raw if current.known is not None else None),
+                digest=file.digest,
+                raw=file.raw or (current.known.raw if current.known is not None else None),
                 index=index,
                 imported_at=now(),
             )

@@ -33,6 +33,8 @@ class Landing:
         store: Where it goes.
         session_id: The session.
         places: What an earlier import left, and what this one adds.
+        begun: When the conversation began, in seconds since 1970-01-01 UTC; 0.0 when that is not known. Its dialogs count as made then.
+        written: How many bytes were written; whoever makes steps of them sets it back.
         added: How many entries this import wrote.
         rewritten: How many dialogs were continued on a branch, because an earlier part of them differs from what was imported.
         losses: What the landing itself has to report.
@@ -41,6 +43,8 @@ class Landing:
     store: Store
     session_id: SessionId
     places: Places
+    begun: float = 0.0
+    written: int = 0
     added: int = 0
     rewritten: int = 0
     losses: list[Loss] = field(default_factory=list)
@@ -83,7 +87,7 @@ class Landing:
                 last_n=None if parent is None else 0,
                 first_k=None if parent is None else 1,
                 inherited=inherited,
-                created_at=now(),
+                created_at=self.begun or now(),
                 relation=relation,
                 metadata=dict(metadata or {}),
             )
@@ -180,6 +184,7 @@ class Landing:
     def _put_blobs(self, blobs: Mapping[BlobId, bytes]) -> None:
         for data in blobs.values():
             self.store.put_blob(data)
+            self.written += len(data)
 
     def _write_now(self, key: str, entry: Entry) -> Header:
         """Write an entry by itself."""
@@ -193,6 +198,7 @@ class Landing:
             header = self.store.annotate(dialog, ready)
         self._last[dialog] = header
         self.added += 1
+        self.written += header.size
         return header
 
     def _stands(self, key: str, entry: Entry) -> Header | None:
@@ -227,6 +233,7 @@ class Landing:
         if headers:
             self._last[dialog] = headers[-1]
             self.added += len(headers)
+            self.written += pending.size
 
     def _adopt(self, key: str, pending: _Pending) -> int:
         """Take entries that stand after the last known put: the same ones are adopted, others make us go on in a branch."""
