@@ -73,10 +73,10 @@ def compile(view: View, profile: Profile, call: Call, media: Load) -> Request:  
     system = instructions(view, profile, notes)
     script = paired(gather(view, profile, notes), profile, names, notes)
     script = with_reasoning(script, profile, call.model, notes)
-    tools = tuple(_declared(view, profile, call, names, notes)) or _stand_in(script, profile, notes)
+    tools = tuple(_declared(view, profile, call, names, notes)) or _one_for_the_history(script, profile, notes)
     room = max(profile.request_bytes - _size(system, tools, script, call), 0)
     script = arranged(with_media(script, profile, media, room, notes), profile, call, notes)
-    draft = Draft(profile, call, system, tools, _choice(tools, call, names, notes), script, notes)
+    draft = Draft(profile, call, system, tools, _choice(view, tools, call, names, notes), script, notes)
     return Request(
         profile=profile,
         model=call.model,
@@ -119,7 +119,7 @@ def _declared(view: View, profile: Profile, call: Call, names: Names, notes: Not
         yield Declared(names.wire(tool.name), tool.description, schema, strict=call.strict_tools and not why)
 
 
-def _stand_in(script: Sequence[Speech], profile: Profile, notes: Notes) -> tuple[Declared, ...]:
+def _one_for_the_history(script: Sequence[Speech], profile: Profile, notes: Notes) -> tuple[Declared, ...]:
     """Give a tool that stands for those of the history, where a provider wants one and the view declares none."""
     if not (profile.tools.needed and any(isinstance(part, CallPart) for speech in script for part in speech.parts)):
         return ()
@@ -127,16 +127,19 @@ def _stand_in(script: Sequence[Speech], profile: Profile, notes: Notes) -> tuple
     return (Declared(NO_TOOL, NO_TOOL_DESCRIPTION, {"type": "object", "properties": {}}),)
 
 
-def _choice(tools: Sequence[Declared], call: Call, names: Names, notes: Notes) -> str:
-    """Give the choice between tools; none where there is nothing to choose from."""
-    declared = {tool.name for tool in tools}
-    if declared == {NO_TOOL}:
+def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, notes: Notes) -> str:
+    """Give the choice between tools as it is sent: none where the tools of the history are gone, and nothing where there are none."""
+    wanted = call.tool_choice
+    if tools and not view.tools:
         return "none"
-    choice = call.tool_choice
-    if choice and not (declared if choice in _CHOICES else names.wire(choice) in declared):
-        notes.add(None, "parameter", How.DROPPED, f"tool_choice {choice!r}: no such tool is declared")
+    if not wanted:
         return ""
-    return choice if choice in _CHOICES or not choice else names.wire(choice)
+    known = {tool.name for tool in view.tools}
+    choice = wanted if wanted in _CHOICES and tools else names.wire(wanted) if wanted in known else ""
+    if choice not in _CHOICES | {tool.name for tool in tools}:
+        notes.add(None, "parameter", How.DROPPED, f"tool_choice {wanted!r}: no such tool is declared")
+        return ""
+    return choice
 
 
 # --- bytes ---------------------------------------------------------------------------------------------------------------

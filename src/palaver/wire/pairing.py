@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Literal
 
 from palaver.ids import derive_id
@@ -65,11 +66,8 @@ class Names:
         """Spell a name so that it is taken: letters, digits and lines of it, then digits derived from the whole."""
         stem = re.sub(r"[^a-zA-Z0-9_-]+", "_", name)[:_NAME_CHARACTERS].strip("_-") or "tool"
         stem = stem if stem[0].isalpha() else f"tool_{stem}"
-        for attempt in range(len(self._ours) + 1):
-            spelt = f"{stem}_{derive_id(name, str(attempt))[:_NAME_DIGITS]}"
-            if self._free(spelt):
-                return spelt
-        raise AssertionError(name)  # one of n + 1 different names is not among n
+        tries = (f"{stem}_{derive_id(name, str(attempt))[:_NAME_DIGITS]}" for attempt in count())
+        return next(filter(self._free, tries))
 
 
 def paired(script: Sequence[Speech], profile: Profile, names: Names, notes: Notes) -> tuple[Speech, ...]:
@@ -130,11 +128,8 @@ class _Pairing:
     def _derived(self, call: CallPart) -> str:
         """Derive an id from where the call stands in the log, so that it is the same in every request that shows the call."""
         place = ("", "") if call.origin is None else (call.origin.dialog, f"{call.origin.seq}:{call.origin.block}")
-        for attempt in range(len(self._given) + 1):
-            found = f"call_{derive_id(*place, call.id, str(attempt))[:_ID_DIGITS]}"
-            if self._free(found):
-                return found
-        raise AssertionError(call.id)  # one of n + 1 different ids is not among n
+        tries = (f"call_{derive_id(*place, call.id, str(attempt))[:_ID_DIGITS]}" for attempt in count())
+        return next(filter(self._free, tries))
 
     def _answer(self, call: CallPart, answer: ResultPart | None) -> Part:
         """Give the result of a call with the ids of the wire; a call without one gets the words that say so."""
