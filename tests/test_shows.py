@@ -1,0 +1,157 @@
+"""The promise on recorded sessions: every view under every policy and budget is valid for every provider, and nothing is out of reach."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from io import BytesIO
+from itertools import islice
+
+import pytest
+
+from palaver.context import POLICIES, Composed, Ledger, Policy, compose, policy
+from palaver.context.measure import Meter
+from palaver.errors import InfeasibleBudget
+from palaver.ids import BlobId
+from palaver.log import Handle, decode_entry
+from palaver.store.memory import MemoryStore
+from palaver.tokens import Budget, counter
+from palaver.transcripts import Imported, Importer, export_bundle, import_bundle
+from palaver.view import View, fold
+from palaver.wire import Call, compile, profile  # noqa: A004 - the word for it
+from tests.recorded import Recording, recordings
+
+KINDS = ("claude_code", "codex", "pi", "tau_bench", "tau2_bench", "mini_swe_agent", "openhands_llm_calls")
+MODELS = {
+    "openai-chat": "gpt-4o",
+    "openai-responses": "gpt-5",
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-pro",
+}
+FEW = (0.05, 0.3, 1.0)
+MANY = tuple(step / 20 for step in range(1, 21))
+
+ALL = recordings(*KINDS)
+SAMPLE = recordings(*KINDS, each=1)
+REST = [pytest.param(*each.values, id=each.id, marks=[*each.marks, pytest.mark.soak]) for each in ALL]
+SAMPLED = {each.id for each in SAMPLE}
+EACH = [each for each in ALL if each.id in SAMPLED] + [each for each in REST if each.id not in SAMPLED]
+
+
+@pytest.fixture(scope="module")
+def counts(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
+    """Count what was found, and print it at the end."""
+    found: Counter[str] = Counter()
+    yield found
+    writer = request.config.get_terminal_writer()
+    writer.line()
+    writer.line(
+        f"views of recorded sessions: {found['valid']:,} valid, {found['infeasible']:,} infeasible with a true breakdown"
+    )
+
+
+def brought_in(recording: Recording, most: int | None) -> tuple[MemoryStore, list[Imported]]:
+    """Import a recording, and give its first sessions."""
+    store = MemoryStore()
+    return store, list(islice(Importer(store, keep_source=False).import_path(recording.path), most))
+
+
+def hold(store: MemoryStore, one: Imported, budgets: tuple[float, ...], counts: Counter[str]) -> None:
+    """Hold every view of every dialog of a session to the promise."""
+    for node in store.nodes(one.session_id):
+        view = fold(store, node.dialog_id)
+        if not view.exchanges:
+            continue
+        for name in POLICIES:
+            for target, model in MODELS.items():
+                _hold(store, view, name, target, model, budgets, counts)
+
+
+def _hold(  # noqa: PLR0913, PLR0917 - one case of the matrix
+    store: MemoryStore, view: View, name: str, target: str, model: str, budgets: tuple[float, ...], counts: Counter[str]
+) -> None:
+    ledger = Ledger(meter=Meter(counter(model)))
+    whole = ledger.meter.view(view).total
+    manager = policy(name, model)
+    assert isinstance(manager, Policy)
+    for share in budgets:
+        limit = max(int(whole * share), 1)
+        done = _composed(view, manager, limit, model, ledger)
+        if isinstance(done, InfeasibleBudget):
+            assert sum(done.breakdown.values()) == done.needed > limit
+            counts["infeasible"] += 1
+            continue
+        assert done.tokens_after <= limit
+        _require(view, done)
+        _recallable(store, done.view)
+        for then in (None, "Go on."):
+            request = compile(
+                done.view, profile(target, model), Call(model=model, then=then), lambda one: store.blob(BlobId(one))
+            )
+            request.check()
+            counts["valid"] += 1
+
+
+def _composed(view: View, manager: Policy, limit: int, model: str, ledger: Ledger) -> Composed | InfeasibleBudget:
+    try:
+        return compose(view, manager, Budget.of_input(limit), counter(model), ledger=ledger)
+    except InfeasibleBudget as error:
+        return error
+
+
+def _require(view: View, done: Composed) -> None:
+    """Assert that the newest user message, pins and open calls are in the view."""
+    shown = {exchange.first for exchange in done.view.exchanges}
+    assert {view.exchanges[index].first for index in view.protected()} <= shown
+
+
+def _recallable(store: MemoryStore, view: View) -> None:
+    """Assert that every handle of what is left out, or shown in another form, resolves."""
+    handles = [handle for omission in view.omissions for handle in omission.handles()]
+    handles += [
+        block.origin for x in view.exchanges for block in x.blocks() if block.reason is not None and block.origin
+    ]
+    for handle in handles:
+        again = Handle.parse(str(handle))
+        entry = decode_entry(store.body(store.resolve(again.dialog), again.seq))
+        if again.block is not None and (message := getattr(entry, "message", None)) is not None:
+            assert 0 <= again.block < len(message.contents)
+
+
+@pytest.mark.parametrize("recording", SAMPLE)
+def test_every_view_is_valid_and_everything_left_out_is_in_reach(recording: Recording, counts: Counter[str]) -> None:
+    """Every policy, several budgets, all providers: the view holds what it must, its request is valid, and every handle resolves."""
+    store, sessions = brought_in(recording, 2)
+    for one in sessions:
+        hold(store, one, FEW, counts)
+
+
+@pytest.mark.parametrize("recording", REST)
+def test_every_view_of_every_session(recording: Recording, counts: Counter[str]) -> None:
+    """The same for every session, and every twentieth of the budget."""
+    store, sessions = brought_in(recording, None)
+    for one in sessions:
+        hold(store, one, MANY, counts)
+
+
+@pytest.mark.parametrize("recording", EACH)
+def test_a_second_import_adds_nothing(recording: Recording) -> None:
+    """Importing a recording again writes no entry and makes no session."""
+    store = MemoryStore()
+    first = list(Importer(store).import_path(recording.path))
+    again = list(Importer(store).import_path(recording.path))
+
+    assert sum(one.entries for one in again) == 0
+    assert {one.outcome for one in again} == {"unchanged"}
+    assert {one.session_id for one in again} == {one.session_id for one in first}
+
+
+@pytest.mark.parametrize("recording", EACH)
+def test_export_import_export_gives_the_same_bytes(recording: Recording) -> None:
+    """The bundle of every session of a recording is the same after another store took it in."""
+    store, sessions = brought_in(recording, None)
+    for one in sessions:
+        data = b"".join(export_bundle(store, one.session_id))
+        other = MemoryStore()
+        import_bundle(other, BytesIO(data).read)
+        assert b"".join(export_bundle(other, one.session_id)) == data
