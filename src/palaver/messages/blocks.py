@@ -68,6 +68,13 @@ class _AudioMeta(ValueMeta):
         return values
 
 
+def _listed(value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever was passed
+    """Accept any iterable of sources, refusing a single one, which iterates as characters or numbers."""
+    if isinstance(value, str | bytes | dict) or not hasattr(value, "__iter__"):
+        raise InvalidMedia("Images and sounds are passed as a list.")
+    return tuple(value)
+
+
 def _sound(source: object) -> Media:
     if isinstance(source, str) and source.startswith("file:"):
         return Media.from_file(source.removeprefix("file:"), "audio")
@@ -270,6 +277,27 @@ class UnknownContent(Value):
         return values
 
 
+_TYPES = ("text", "image", "audio", "thinking", "tool_call", "tool_result")
+
+
+def _type_of(value: Any) -> str:  # noqa: ANN401 - a block or its fields
+    """Name the branch of the union; what is not known goes to UnknownContent."""
+    if isinstance(value, UnknownContent):
+        return "unknown"
+    found = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
+    return found if found in _TYPES else "unknown"
+
+
+ResultContent: TypeAlias = Annotated[
+    Annotated[TextContent, Tag("text")]
+    | Annotated[ImageContent, Tag("image")]
+    | Annotated[AudioContent, Tag("audio")]
+    | Annotated[UnknownContent, Tag("unknown")],
+    Discriminator(_type_of),
+]
+"""A block that may stand inside a tool's result."""
+
+
 class ToolResultContent(Value):
     """What a tool gave back.
 
@@ -313,33 +341,6 @@ class ToolResultContent(Value):
         return "\n".join(part.content for part in self.content if isinstance(part, TextContent))
 
 
-_TYPES = ("text", "image", "audio", "thinking", "tool_call", "tool_result")
-
-
-def _type_of(value: Any) -> str:  # noqa: ANN401 - a block or its fields
-    """Name the branch of the union; what is not known goes to UnknownContent."""
-    if isinstance(value, UnknownContent):
-        return "unknown"
-    found = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return found if found in _TYPES else "unknown"
-
-
-def _listed(value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever was passed
-    """Accept any iterable of sources, refusing a single one, which iterates as characters or numbers."""
-    if isinstance(value, str | bytes | dict) or not hasattr(value, "__iter__"):
-        raise InvalidMedia("Images and sounds are passed as a list.")
-    return tuple(value)
-
-
-ResultContent: TypeAlias = Annotated[
-    Annotated[TextContent, Tag("text")]
-    | Annotated[ImageContent, Tag("image")]
-    | Annotated[AudioContent, Tag("audio")]
-    | Annotated[UnknownContent, Tag("unknown")],
-    Discriminator(_type_of),
-]
-"""A block that may stand inside a tool's result."""
-
 Content: TypeAlias = Annotated[
     Annotated[TextContent, Tag("text")]
     | Annotated[ImageContent, Tag("image")]
@@ -356,5 +357,3 @@ SystemContent: TypeAlias = TextContent
 UserContent: TypeAlias = TextContent | ImageContent | AudioContent | ToolResultContent
 AssistantContent: TypeAlias = TextContent | ThinkingContent | ToolCallContent
 ToolContent: TypeAlias = ToolResultContent
-
-ToolResultContent.model_rebuild()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from pydantic import ConfigDict, GetCoreSchemaHandler
+from pydantic import GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
 from palaver.errors import InvalidMessage
@@ -54,8 +54,6 @@ class Message(MessageRecord, metaclass=MessageMeta):
     ``tool_call_id``, which become ``contents``. Called on this class it gives the member of the family for the role, USER if
     none is given; a message made that way has to say something, or get ``contents=()`` explicitly.
     """
-
-    model_config = ConfigDict(defer_build=True)  # the members it is the union of do not exist yet
 
     if TYPE_CHECKING:
 
@@ -280,8 +278,3 @@ def _member_name(data: object) -> str | None:
     if isinstance(data, Message):
         return _MEMBER_OF_ROLE[data.role].__name__
     return _member(data).__name__ if isinstance(data, Mapping) else None
-
-
-for _class in _MEMBERS:
-    _class.model_rebuild()
-Message.model_rebuild()

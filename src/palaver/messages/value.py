@@ -73,7 +73,8 @@ class Value(BaseModel, metaclass=ValueMeta):
     ``changes`` records what had to be replaced in it; see :mod:`palaver.messages.normalize`.
     """
 
-    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False)
+    # defer_build: validators are built when they are first used, not at import; pydantic does that under a lock
+    model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
 
     _free: ClassVar[frozenset[str]] = frozenset()
     """The declared fields that hold any JSON."""
