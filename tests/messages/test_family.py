@@ -172,3 +172,29 @@ def test_r55_importing_messages_imports_nothing_heavy() -> None:
     loaded = set(run.stdout.split())
     assert "palaver" in loaded
     assert not loaded & {"PIL", "numpy", "httpx", "apsw", "tiktoken", "typer", "rich", "litellm", "asyncio"}
+
+
+def test_the_first_messages_may_be_made_by_several_threads_at_once() -> None:
+    """Validators are built on first use; whoever comes first, every thread gets the right class and value."""
+    script = """
+import sys, threading
+from palaver.messages import Message, decode, encode
+sys.setswitchinterval(1e-6)
+ready, made = threading.Barrier(8), []
+def make(role):
+    ready.wait()
+    message = Message(role=role, content="x")
+    made.append((role, type(message).__name__, decode(encode(message)[0]) == message))
+threads = [threading.Thread(target=make, args=(role,)) for role in ("user", "assistant", "system", "tool") * 2]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(sorted(set(made)), len(made))
+"""
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    expected = [
+        ("assistant", "AssistantMessage", True),
+        ("system", "SystemMessage", True),
+        ("tool", "ToolMessage", True),
+        ("user", "UserMessage", True),
+    ]
+    assert run.stdout == f"{expected} 8\n"
