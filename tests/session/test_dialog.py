@@ -257,6 +257,14 @@ def test_a_list_is_appended_as_one(dialog: Dialog) -> None:
     assert dialog.append([]) == ()
 
 
+def test_what_is_no_message_is_refused(dialog: Dialog) -> None:
+    """A text, a dict or a list with one among its messages is a TypeError, and nothing of it is appended."""
+    for wrong in ("text", [UserMessage(content="a"), "b"], [{"role": "user", "content": "x"}]):
+        with pytest.raises(TypeError, match="put_text"):
+            dialog.append(wrong)  # type: ignore[arg-type]
+    assert dialog.messages == []
+
+
 def test_c06_results_of_a_batch_are_a_message_each(dialog: Dialog) -> None:
     """C6: a tool message with two results becomes two messages that share a batch."""
     results = [ToolResultContent(id=f"c{i}", content=str(i)) for i in range(2)]

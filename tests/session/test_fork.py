@@ -241,7 +241,7 @@ def _say(plain: Plain, dialog: Dialog, kind: str, text: str) -> None:
     dialog.append(message.model_copy(update={"id": own}))
 
 
-@settings(max_examples=200)
+@settings(max_examples=120)
 @given(steps=STEPS)
 def test_a11_forks_of_forks_hold_exactly_what_lists_would(
     steps: list[tuple[tuple[int, list[str]], tuple[int, int, int]]],

@@ -182,7 +182,7 @@ def test_into_a_named_store(store: Store) -> None:
     assert len(again.messages) == 3
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(
     steps=st.lists(
         st.tuples(

@@ -120,7 +120,7 @@ def test_the_trash_loses_nothing(store: Store) -> None:
     assert [record.session_id for record in Session.list(store)] == [other.session_id]
     assert [record.session_id for record in Session.list(store, trashed=True)] == [session.session_id]
     assert session.search("needle") == ()
-    with pytest.raises(UnknownSession):
+    with pytest.raises(UnknownSession, match="trash"):
         Session.open("gone", store)
     Session.open(session.session_id, store).restore()
     assert {record.name for record in Session.list(store)} == {"gone", "other"}

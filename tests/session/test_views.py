@@ -197,6 +197,12 @@ def _fields(view: View) -> dict[str, Any]:
     return {name: getattr(view, name) for name in View.__dataclass_fields__}
 
 
+def test_a_view_of_another_dialog_is_refused(talked: Dialog) -> None:
+    """A view says whose it is: a fork's is not committed on its parent."""
+    with pytest.raises(InvalidInput, match="not of"):
+        talked.commit(talked.fork().view(budget=3000, model=MODEL), model=MODEL)
+
+
 def test_law_10_open_calls_stay(talked: Dialog) -> None:
     """A call that waits for its result is in the committed view, and its result finds it there."""
     talked.record(TurnStarted())

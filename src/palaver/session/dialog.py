@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, overload
 
 from palaver.context import Composed
-from palaver.errors import UnknownPrompt
+from palaver.errors import InvalidInput, UnknownPrompt
 from palaver.ids import BlobId, DialogId, new_dialog_id, new_session_id, now
 from palaver.log import Handle, MessageEntry, Node
 from palaver.messages import ImageContent, Message, Role, TextContent
@@ -41,7 +41,8 @@ class Dialog(Branch):
     """One branch of a conversation, owned by one agent.
 
     A dialog knows the log up to its own last write, or to the last `reload`. Every write is compared with that: when another writer
-    was first, `Conflict` is raised, nothing was written, and the caller chooses between `reload()` and `fork()`.
+    was first, `Conflict` is raised, nothing was written, and the caller chooses between `reload()` and `fork()`. One thread uses a
+    dialog at a time; several may each have their own object for it.
     """
 
     def __init__(
@@ -210,6 +211,7 @@ class Dialog(Branch):
             The message as it is stored, the last one of a message with several results; a tuple when several were given.
 
         Raises:
+            TypeError: It is no message.
             Conflict: Another writer was first; nothing was written.
             MediaUnavailable: It refers to media whose bytes neither it nor the store has.
         """
@@ -400,13 +402,15 @@ class Dialog(Branch):
 
         Raises:
             Conflict: Another compaction was committed since the view was made.
-            InvalidInput: It is not smaller by the margin, or it leaves out what every view must hold.
+            InvalidInput: It is a view of another dialog, is not smaller by the margin, or leaves out what every view must hold.
         """
         if isinstance(what, Composed):
             view, before, after = what.view, what.tokens_before, what.tokens_after
         else:
             view = apply(self._seen(None), what) if isinstance(what, Plan) else what
             before, after = tokens_of(self._seen(view.at), model), tokens_of(view, model)
+        if view.dialog_id != self.dialog_id:
+            raise InvalidInput(f"This is a view of dialog {view.dialog_id}, not of {self.dialog_id}.")
         by = view.policies[-1] if view.policies else ""
         entry = compaction(self.store, view, policy=by, before=before, after=after, margin=margin)
         return self.annotate(entry)

@@ -368,4 +368,7 @@ def _find(store: Store, reference: str) -> tuple[SessionRecord, str, int]:
         raise Ambiguous(reference, [record.session_id for record in begun])
     if begun:
         return begun[0], "prefix", 0
-    raise UnknownSession(reference, close=get_close_matches(reference, sorted({record.name for record in records})))
+    trash = "One of this name is in the trash." if next(store.sessions(name=reference, trashed=True), None) else ""
+    raise UnknownSession(
+        reference, hint=trash, close=get_close_matches(reference, sorted({record.name for record in records}))
+    )

@@ -24,7 +24,7 @@ def said(
 ) -> Message:
     """Make a message that bears its dialog's id; without a name the role's default is taken."""
     kept = {**as_mapping(metadata, "metadata"), "dialog_id": dialog_id}
-    return Message.from_dict({"role": role, "content": content, "name": name or "", "metadata": kept})
+    return Message(role=role, content=content, name=name or "", metadata=kept)
 
 
 def as_mapping(value: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
@@ -44,13 +44,20 @@ def stamped(message: Message, dialog_id: DialogId, store: Store) -> Sequence[Mes
     """Give a message as a dialog stores it: with the dialog's id in its metadata, and one message for each result of a tool.
 
     Raises:
+        TypeError: It is no message.
         MediaUnavailable: It refers to media whose bytes neither it nor the store has.
     """
+    _require_message(message)
     for media in media_of(message):
         if media.data is None and not media.url and not store.has_blob(BlobId(media.digest)):
             raise MediaUnavailable(f"Neither the message nor the store has the bytes of {media.digest}.")
     parts = message.split() if isinstance(message, ToolMessage) else (message,)
     return [_stamped(part, dialog_id) for part in parts]
+
+
+def _require_message(message: object) -> None:
+    if not isinstance(message, Message):
+        raise TypeError(f"A dialog holds messages, not a {type(message).__name__}: use put_text() for a text.")
 
 
 def _stamped(message: Message, dialog_id: DialogId) -> Message:
