@@ -301,6 +301,16 @@ def test_gemini_gets_its_signatures_back_and_a_dummy_for_foreign_calls() -> None
     assert [part["thoughtSignature"] for part in parts] == ["AAAA", "skip_thought_signature_validator"]
 
 
+def test_a_signature_on_a_text_of_geminis_stays_on_it() -> None:
+    """A text that carries a thought signature goes back with it to its model, without it to another, which the report says."""
+    signed = TextContent(content="Done.", thoughtSignature="AAAA")
+    scene = Scene().user("go").model_says(signed, by=GEMINI).user("and?")
+    assert scene.request("gemini").body["contents"][1]["parts"][0]["thoughtSignature"] == "AAAA"
+    other = scene.request("gemini", model="gemini-3-flash")
+    assert "thoughtSignature" not in other.body["contents"][1]["parts"][0]
+    assert [change.what for change in other.report] == ["thought signature"]
+
+
 # --- D18: a kept tail with signed reasoning -----------------------------------------------------------------------------
 
 
