@@ -197,6 +197,18 @@ def _fields(view: View) -> dict[str, Any]:
     return {name: getattr(view, name) for name in View.__dataclass_fields__}
 
 
+def test_what_was_pinned_meanwhile_stays(talked: Dialog) -> None:
+    """A commit is validated as things stand when it is made: an entry pinned after the view was made is not left out."""
+    composed = talked.compose("default", 3000, model=MODEL)
+    talked.pin(talked.messages.handle(1))
+    with pytest.raises(InvalidInput, match="must hold"):
+        talked.commit(composed)
+    talked.commit(talked.compose("default", 3000, model=MODEL))
+    assert "ask 0" in _texts(talked.view())
+    talked.pin(talked.messages.handle(1), pinned=False)
+    assert talked.pins == ()
+
+
 def test_a_view_of_another_dialog_is_refused(talked: Dialog) -> None:
     """A view says whose it is: a fork's is not committed on its parent."""
     with pytest.raises(InvalidInput, match="not of"):

@@ -83,7 +83,8 @@ def compaction(reader: Reader, view: View, *, policy: str, before: int, after: i
             hint="Commit a view that a policy made smaller; one that fits needs no commit.",
         )
     standing = fold(reader, view.dialog_id, view.at)
-    _require_whole(standing, view)
+    _require_held(standing, fold(reader, view.dialog_id), view)
+    _require_said(standing, view)
     return _proven(reader, view, policy=policy, before=before, after=after)
 
 
@@ -112,21 +113,29 @@ def _require_current(reader: Reader, view: View) -> None:
         )
 
 
-def _require_whole(standing: View, view: View) -> None:
-    """Insist that nothing a view must hold is missing, and that nothing is missing unsaid."""
-    held_now = {entry for exchange in view.exchanges for entry in _entries(exchange.runs)}
-    must = [standing.exchanges[index] for index in sorted(standing.protected())]
-    lost = [entry for exchange in must for entry in _entries(exchange.runs) if entry not in held_now]
-    if lost:
-        raise InvalidInput(
-            f"The view leaves out {lost[0]}, which every view must hold: what is newest, pinned or open."
-        )
+def _require_held(standing: View, now: View, view: View) -> None:
+    """Insist on what a view must hold, as things stood when it was made and as they stand now: something may have been pinned since."""
+    known = _shown(standing)
+    must = {entry for index in standing.protected() for entry in _entries(standing.exchanges[index].runs)}
+    kept = (exchange for exchange in now.exchanges if exchange.pinned or exchange.open)
+    must |= {entry for exchange in kept for entry in _entries(exchange.runs) if entry in known}
+    lost = min(must - _shown(view), default=None)
+    if lost is not None:
+        raise InvalidInput(f"The view leaves out {lost}, which every view must hold: what is newest, pinned or open.")
+
+
+def _require_said(standing: View, view: View) -> None:
+    """Insist that whatever is left out is among the omissions."""
     said = {entry for gone in view.omissions if gone.span is not None for entry in _entries((gone.span,))}
     said |= {Handle(gone.handle.dialog, gone.handle.seq) for gone in view.omissions if gone.handle is not None}
-    before = (entry for exchange in standing.exchanges for entry in _entries(exchange.runs))
-    unsaid = next((entry for entry in before if entry not in held_now and entry not in said), None)
+    unsaid = min(_shown(standing) - _shown(view) - said, default=None)
     if unsaid is not None:
         raise InvalidInput(f"The view leaves out {unsaid} without a reason.", hint="Make views with plans.")
+
+
+def _shown(view: View) -> set[Handle]:
+    """Give the entries that a view shows."""
+    return {entry for exchange in view.exchanges for entry in _entries(exchange.runs)}
 
 
 def _entries(runs: tuple[Span, ...]) -> Iterator[Handle]:
