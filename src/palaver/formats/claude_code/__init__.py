@@ -75,8 +75,7 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
     for record in member.records():
         if isinstance(record, Record):
             yield from reading.take(record)
-    yield from reading.closing()
-    yield from reading.leftovers.losses(member.place("whole file"))
+    yield from reading.closing(member.place("whole file"))
 
 
 def _of_the_whole(member: Member, survey: Survey, tree: Tree) -> Iterator[Loss]:

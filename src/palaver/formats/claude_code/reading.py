@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from palaver.errors import PalaverError
 from palaver.formats import fields
@@ -18,7 +17,6 @@ from palaver.formats.claude_code.names import (
     TELEMETRY,
 )
 from palaver.formats.claude_code.survey import (
-    ROOT,
     Survey,
     agent_lane,
     agent_message,
@@ -26,20 +24,12 @@ from palaver.formats.claude_code.survey import (
     record_id,
 )
 from palaver.formats.claude_code.tree import Tree
-from palaver.formats.dialogs import Calls, DialogWriter, Origin
-from palaver.formats.events import Branch, Event, Loss
+from palaver.formats.claude_code.writing import Writing
+from palaver.formats.dialogs import Calls, Origin
+from palaver.formats.events import Event, Loss
 from palaver.formats.leftovers import Leftovers
 from palaver.formats.records import Record
-from palaver.log import Custom, Derived, Entry, ErrorEntry, ModeChange, ModelChange
-from palaver.messages import Message
-
-
-class Standing(NamedTuple):
-    """How a dialog stands after a record: what a fork that leaves it there begins with."""
-
-    puts: int = 0
-    model: str = ""
-    mode: str = ""
+from palaver.log import Custom, Derived, ErrorEntry, ModeChange, ModelChange
 
 
 class Reading:
@@ -53,9 +43,7 @@ class Reading:
         self.leftovers = Leftovers()
         self._survey = survey
         self._tree = tree
-        self._writers: dict[int, DialogWriter] = {}
-        self._standing: dict[int, Standing] = {}
-        self._branchings = {dialog.leaves: Standing() for dialog in tree.dialogs if dialog.parent >= 0}
+        self._into = Writing(survey, tree)
         self._calls = Calls()
         self._bounds: dict[int, Mapping[str, object]] = {}
         self._doubled: dict[str, object] = {}
@@ -63,7 +51,7 @@ class Reading:
 
     def opening(self) -> Iterator[Event]:
         """Open the conversation's first dialog."""
-        yield from self._open(self._tree.root)
+        yield from self._into.open(self._tree.root)
 
     def take(self, record: Record) -> Iterator[Event]:
         """Read a record; one that cannot be read is reported, and the next one is read."""
@@ -73,12 +61,13 @@ class Reading:
             reason = f"The record cannot be read: {str(error)[:200]}"
             yield Loss(place=record.place, reason=reason, code="bad_record", severity="loss")
 
-    def closing(self) -> Iterator[Loss]:
-        """Report what the end of the file leaves open."""
+    def closing(self, place: str) -> Iterator[Loss]:
+        """Report what the end of the file leaves open, and what stays in it."""
         for dialog in self._bounds:
             key = self._tree.dialogs[dialog].key
             reason = f"The session was compacted, and the summary does not follow (dialog {key})."
-            yield Loss(place="end", reason=reason, code="missing_summary")
+            yield Loss(place=place, reason=reason, code="missing_summary")
+        yield from self.leftovers.losses(place)
 
     def _take(self, record: Record) -> Iterator[Event]:
         value = record.value
@@ -100,8 +89,7 @@ class Reading:
         try:
             yield from self._in_chain(kind, value, origin, at, dialog)
         finally:
-            if node in self._branchings:
-                self._branchings[node] = self._standing.get(dialog, Standing())
+            self._into.passed(node, dialog)
 
     def _in_chain(
         self, kind: str, value: Mapping[str, object], origin: Origin, at: float, dialog: int
@@ -113,90 +101,26 @@ class Reading:
             yield from self._system(value, origin, at, dialog)
         elif kind == "attachment":
             kept = Custom(custom_type=f"{NAME}/attachment", data=value.get("attachment"), at=at)
-            yield from self._put(dialog, kept, origin)
+            yield from self._into.put(dialog, kept, origin)
         else:
             yield from self._progress(value, origin)
-
-    # --- dialogs --------------------------------------------------------------------------------------------------------
-
-    def _open(self, dialog: int) -> Iterator[Event]:
-        """Open a dialog, and before it the one it leaves."""
-        if dialog in self._writers:
-            return
-        branching = self._tree.dialogs[dialog]
-        if branching.parent >= 0:
-            yield from self._open(branching.parent)
-            left = self._branchings[branching.leaves]
-            count = left.puts if branching.leaves != ROOT else self._preamble(branching.lane)
-            parent = self._writers[branching.parent]
-            self._writers[dialog] = DialogWriter(branching.key, NAME, parent=parent, at=count)
-            self._standing[dialog] = left._replace(puts=0)
-            yield Branch(
-                dialog=branching.key, parent=parent.key, at=count, owner=self._owner(branching.lane), relation="fork"
-            )
-            return
-        yield from self._open_lane(dialog)
-
-    def _open_lane(self, lane: int) -> Iterator[Event]:
-        key = self._tree.dialogs[lane].key
-        writer = self._writers[lane] = DialogWriter(key, NAME)
-        self._standing[lane] = Standing()
-        if lane == self._tree.root:
-            yield Branch(dialog=key, owner=self._owner(lane))
-        else:
-            yield from self._open(self._tree.root)
-            call = self._survey.started_by.get(self._survey.lane_names[lane], "")
-            caller = self._survey.callers.get(call, ROOT)
-            parent = self._tree.dialogs[self._tree.root if caller == ROOT else self._tree.of_node[caller]].key
-            about = {"call": call} if call else {}
-            yield Branch(dialog=key, parent=parent, owner=self._owner(lane), relation="subagent", metadata=about)
-        stubs = self._survey.stubs.get(lane)
-        tools = stubs.toolset(self._survey.about.started_at) if stubs else None
-        if tools is not None:
-            yield writer.put(tools, Origin("stub:tools", 0, b"", "tools"), derived=True)
-            self._stands(lane)
-
-    def _preamble(self, lane: int) -> int:
-        """Tell with how many entries of no record the first dialog of a lane begins: what a fork at the very beginning shares."""
-        return 1 if lane in self._survey.stubs else 0
-
-    def _owner(self, lane: int) -> str:
-        name = self._survey.lane_names[lane]
-        call = self._survey.started_by.get(name, "")
-        return self._survey.agents.get(call, "") or (NAME if lane == self._tree.root else name)
-
-    def _stands(self, dialog: int, **changes: str) -> None:
-        puts = self._writers[dialog].count
-        self._standing[dialog] = self._standing[dialog]._replace(puts=puts, **changes)
-
-    def _put(self, dialog: int, entry: Entry, origin: Origin, *, counted: int = 0) -> Iterator[Event]:
-        yield from self._open(dialog)
-        yield self._writers[dialog].put(entry, origin, counted=counted)
-        self._stands(dialog)
-
-    def _say(self, dialog: int, message: Message, origin: Origin, *, counted: int = 0) -> Iterator[Event]:
-        yield from self._open(dialog)
-        yield from self._writers[dialog].say(message, origin, counted=counted)
-        self._stands(dialog)
-
-    # --- records --------------------------------------------------------------------------------------------------------
 
     def _message(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
         said = messages.said(value)
         self.leftovers.fields(f"message.{name}" for name in said.keys() - SAID if said[name] is not None)
         if value.get("isApiErrorMessage"):
             failed = ErrorEntry(error=plain(said.get("content")) or "API error", data=value.get("error"), at=at)
-            yield from self._put(dialog, failed, origin, counted=1)
+            yield from self._into.put(dialog, failed, origin, counted=1)
         elif value.get("type") == "assistant":
             yield from self._assistant(value, origin, at, dialog, counted=1)
         elif value.get("isCompactSummary"):
             yield from self._compaction(value, origin, at, dialog)
         else:
             mode = fields.text(value, "permissionMode")
-            yield from self._open(dialog)
-            if mode and mode != self._standing[dialog].mode:
-                yield from self._put(dialog, ModeChange(mode="permission", value=mode, at=at), origin)
-                self._stands(dialog, mode=mode)
+            yield from self._into.open(dialog)
+            if mode and mode != self._into.standing(dialog).mode:
+                yield from self._into.put(dialog, ModeChange(mode="permission", value=mode, at=at), origin)
+                self._into.stands(dialog, mode=mode)
             yield from self._user(value, origin, at, dialog, counted=1)
 
     def _assistant(
@@ -205,26 +129,26 @@ class Reading:
         last = self._survey.last_fragment.get(fields.text(messages.said(value), "id"), origin.ordinal)
         message = messages.assistant(value, origin.record, at, last=last == origin.ordinal)
         self._calls.made(message)
-        yield from self._open(dialog)
-        if message.model and message.model != self._standing[dialog].model:
-            yield from self._put(
+        yield from self._into.open(dialog)
+        if message.model and message.model != self._into.standing(dialog).model:
+            yield from self._into.put(
                 dialog, ModelChange(model=message.model, provider=messages.provider(message.model), at=at), origin
             )
-            self._stands(dialog, model=message.model)
-        yield from self._say(dialog, message, origin, counted=counted)
+            self._into.stands(dialog, model=message.model)
+        yield from self._into.say(dialog, message, origin, counted=counted)
 
     def _user(
         self, value: Mapping[str, object], origin: Origin, at: float, dialog: int, *, counted: int
     ) -> Iterator[Event]:
-        yield from self._open(dialog)
+        yield from self._into.open(dialog)
         for message in messages.user(value, origin.record, at):
-            yield from self._calls.unexpected(message, self._writers[dialog], origin.place)
-            yield from self._say(dialog, message, origin, counted=counted)
+            yield from self._calls.unexpected(message, self._into.writer(dialog), origin.place)
+            yield from self._into.say(dialog, message, origin, counted=counted)
             counted = 0
 
     def _compaction(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
-        yield from self._open(dialog)
-        writer = self._writers[dialog]
+        yield from self._into.open(dialog)
+        writer = self._into.writer(dialog)
         bounds = self._bounds.pop(dialog, fields.NOTHING)
         if bounds.get("preservedSegment"):
             reason = "The compaction kept some messages beside its summary; the view begins with the summary alone."
@@ -235,7 +159,7 @@ class Reading:
         entry = writer.compaction(
             [summary], policy=NAME, at=at, tokens_before=before, tokens_after=min(len(text) // 4, max(before - 1, 0))
         )
-        yield from self._put(dialog, entry, origin, counted=1)
+        yield from self._into.put(dialog, entry, origin, counted=1)
 
     def _system(self, value: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
         subtype = fields.text(value, "subtype")
@@ -244,19 +168,19 @@ class Reading:
         elif subtype == "microcompact_boundary":
             yield from self._clearing(fields.mapping(value, "microcompactMetadata"), origin, at, dialog)
         elif subtype == "api_error":
-            yield from self._put(
+            yield from self._into.put(
                 dialog, ErrorEntry(error=messages.error_text(value), data=value.get("error"), at=at), origin
             )
         elif fields.text(value, "content"):
-            yield from self._put(
+            yield from self._into.put(
                 dialog, Custom(custom_type=f"{NAME}/{subtype}", data=value.get("content"), at=at), origin
             )
         else:
             self.leftovers.record(f"system/{subtype}", "measurements of the harness; no one said them")
 
     def _clearing(self, about: Mapping[str, object], origin: Origin, at: float, dialog: int) -> Iterator[Event]:
-        yield from self._open(dialog)
-        writer = self._writers[dialog]
+        yield from self._into.open(dialog)
+        writer = self._into.writer(dialog)
         calls = [call for call in fields.items(about, "compactedToolIds") if isinstance(call, str)]
         places = [place for call in calls if (place := writer.result(call)) is not None]
         if len(places) < len(calls):
@@ -265,7 +189,7 @@ class Reading:
             )
             yield Loss(place=origin.place, reason=reason, code="dangling_edit")
         if places:
-            yield from self._put(dialog, writer.clearing(places, CLEARED, policy=NAME, at=at), origin)
+            yield from self._into.put(dialog, writer.clearing(places, CLEARED, policy=NAME, at=at), origin)
 
     def _progress(self, value: Mapping[str, object], origin: Origin) -> Iterator[Event]:
         inner = agent_message(value)
@@ -285,7 +209,7 @@ class Reading:
         elif kind == "queue-operation" and not value.get("content"):
             self.leftovers.record(kind, "the queue going on; queued words are kept where they were queued")
         else:
-            yield from self._put(self._newest, Custom(custom_type=f"{NAME}/{kind}", data=value, at=at), origin)
+            yield from self._into.put(self._newest, Custom(custom_type=f"{NAME}/{kind}", data=value, at=at), origin)
 
     def _again(self, value: Mapping[str, object], origin: Origin, at: float, node: int) -> Iterator[Event]:
         """Take a record whose id an earlier one has: the same words are left out, others are put where the first one's were."""
