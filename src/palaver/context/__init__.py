@@ -4,7 +4,7 @@ from palaver.context.compose import Composed, compose
 from palaver.context.fit import Fit, fit
 from palaver.context.floor import floor
 from palaver.context.ledger import Ledger
-from palaver.context.managed import Managed, planner
+from palaver.context.managed import Managed, Shown, planner
 from palaver.context.manager import ContextManager, Policy, Viewed
 from palaver.context.measure import Meter, Size
 from palaver.context.policies.default import DefaultContextManager
@@ -26,6 +26,7 @@ __all__ = [
     "Meter",
     "OffloadContextManager",
     "Policy",
+    "Shown",
     "Size",
     "Viewed",
     "compose",

@@ -108,7 +108,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     given = tuple(messages)
     schemas = tuple(tools or ())
     said = dialect(dialect_name, given, schemas, model)
-    read = tuple(map(said.read, given))
+    read = tuple(said.read(message, id=f"message-{index}", timestamp=0.0) for index, message in enumerate(given))
     before = listed(read, system=_text(system), tools=tool_specs(schemas), pinned=_places(pinned, len(given)))
     composed = compose(before, _planner(policy, model), Budget.parse(budget, model), counter or counter_of(model))
     source = Source(given, read, before, said, profile(said.name, model), model)

@@ -181,6 +181,10 @@ class Ground:
         kept = frozenset(layout.kept)
         return (index for index in range(layout.cut) if index not in kept)
 
+    def gap(self, layout: Layout) -> int:
+        """Give the exchange before which something stands for what a layout leaves out: the first one behind all of it."""
+        return max(self.missing(layout), default=-1) + 1
+
     def _omissions(self, index: int) -> Iterator[Omission]:
         exchange = self.view.exchanges[index]
         for number, run in enumerate(exchange.runs):

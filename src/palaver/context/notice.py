@@ -27,7 +27,7 @@ class Notice:
 
     def insert(self, ground: Ground, layout: Layout) -> Insert:
         """Make the notice."""
-        return Insert(before=layout.cut, text=notice(ground.dropped(layout)), label="notice")
+        return Insert(before=ground.gap(layout), text=notice(ground.dropped(layout)), label="notice")
 
 
 NOTICE = Notice()

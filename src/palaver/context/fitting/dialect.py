@@ -22,13 +22,13 @@ class Dialect:
 
     Attributes:
         name: The name, which is also that of the profile its lists are held to.
-        read: Reads a message.
+        read: Reads a message; keywords are fields of it that are set as they are.
         write: Writes a piece as messages, none where nothing of it can be said.
         turns: True when neighbours of one role are one message, results are the user's words, and the user speaks first.
     """
 
     name: str
-    read: Callable[[Mapping[str, Any]], Message]
+    read: Callable[..., Message]
     write: Callable[[Piece, Mapping[str, Any]], Iterator[dict[str, Any]]]
     turns: bool
 

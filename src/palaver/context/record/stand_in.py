@@ -50,7 +50,7 @@ class RecordOf:
         if free < _LEAST or facts == Facts():
             return NOTICE.insert(ground, layout)
         return Insert(
-            before=layout.cut,
+            before=ground.gap(layout),
             text=told(facts, head, free, ground.meter.text),
             label="record",
             sources=_sources(gone),
