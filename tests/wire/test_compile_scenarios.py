@@ -20,6 +20,7 @@ from palaver.messages import (
     thaw,
 )
 from palaver.testing.logs import Log, model, result, user
+from palaver.testing.view_strategies import PAYLOADS
 from palaver.view import Plan, Reason, Rewrite, apply, fold
 from palaver.wire import Call, How, Request, broken_at, profile
 from palaver.wire import compile as compile_
@@ -189,6 +190,31 @@ def test_the_side_of_an_image_counts_with_the_crowd() -> None:
     assert change.handle == at(0, 1)
 
 
+def test_media_of_a_failed_call_follow_it() -> None:
+    """The result of a failed call holds text only: its image stands after it."""
+    shot = ToolResultContent(id="c1", content=(TextContent("crashed"), image(gif())), is_error=True)
+    blocks = (
+        Scene(tools=[BASH])
+        .user("go")
+        .model_says(call(), results=[shot])
+        .request("anthropic")
+        .body["messages"][2]["content"]
+    )
+    assert [block["type"] for block in blocks] == ["tool_result", "text", "image"]
+
+
+def test_media_whose_bytes_are_not_those_recorded_are_left_out() -> None:
+    """A payload that is gone, or of another length than its reference says, becomes a text with the reason."""
+    (digest, data), *_ = PAYLOADS.items()
+    other = Media(media_type="image/png", digest=digest, size=len(data) + 1)
+    gone = Media(media_type="image/png", digest="e" * 64, size=10)
+    report = Scene().user(ImageContent(images=(other, gone)), "?").request("anthropic").report
+    assert [change.why.partition(":")[0] for change in report] == [
+        "its bytes are not those recorded",
+        "its bytes cannot be had",
+    ]
+
+
 # --- D16: ids that are used again ---------------------------------------------------------------------------------------
 
 
@@ -197,15 +223,16 @@ def test_d16_ids_that_a_provider_uses_again_are_told_apart(name: str) -> None:
     """Every turn's call is `shell:0`: on the wire each has an id of its own, the same on both halves and in every request."""
     scene = Scene(tools=[BASH])
     for number in range(3):
-        scene.user("next").model_says(
-            call("shell:0", command=str(number)), call("shell:0", command="x"), results=[f"r{number}", "rx"]
-        )
+        calls = call("shell:0", command=str(number)), call("shell:0", command="x")
+        scene.user("next").model_says(*calls, results=[f"result r{number}", f"result x{number}"])
     requests = [scene.request(name), scene.user("more").model_says(call("shell:0"), results=["last"]).request(name)]
     for request in requests:
         ids = wire_ids(request)
         made, answered = ids[0], ids[1]
         assert len(set(made)) == len(made)
         assert made == answered
+        found = [request.data.index(text.encode()) for text in ("result r0", "result x0", "result r1", "result x1")]
+        assert found == sorted(found)
     assert wire_ids(requests[1])[0][:6] == wire_ids(requests[0])[0]
 
 
@@ -299,6 +326,36 @@ def test_gemini_gets_its_signatures_back_and_a_dummy_for_foreign_calls() -> None
         if "functionCall" in part
     ]
     assert [part["thoughtSignature"] for part in parts] == ["AAAA", "skip_thought_signature_validator"]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ([call("a"), SIGNED, "Done."], "it stands after a tool call of its turn"),
+        (["Well.", SIGNED], "its turn breaks off after it"),
+        ([SIGNED, ThinkingContent(content="more", provider="anthropic"), "Done."], "not signed"),
+        ([SIGNED, ThinkingContent(provider="openai", artefact=REASONING), "Done."], "another provider's"),
+    ],
+)
+def test_thinking_of_a_turn_goes_back_whole_or_not_at_all(said: list[Content | str], why: str) -> None:
+    """Where one block of a turn's thinking cannot go back, none does, and each is reported."""
+    scene = Scene(tools=[BASH]).user("go").model_says(*said, results=["x"], by=CLAUDE).user("and?")
+    request = scene.request("anthropic")
+    assert "c2lnbmVk" not in request.data.decode()
+    dropped = [change for change in request.report if change.what == "thinking"]
+    assert len(dropped) == sum(isinstance(each, ThinkingContent) for each in said)
+    assert {change.why for change in dropped} == {why}
+
+
+def test_reasoning_items_go_out_once_and_before_what_they_led_to() -> None:
+    """An item that two turns hold goes with the first; two items in a row, or one without a whole record, stay here."""
+    other = ThinkingContent(provider="openai", artefact=REASONING | {"id": "rs_2"})
+    bare = ThinkingContent(provider="openai", artefact={"type": "reasoning", "id": "rs_3", "summary": []})
+    scene = Scene().user("go").model_says(ENCRYPTED, "one", by=CODEX).model_says(ENCRYPTED, "two", by=CODEX)
+    scene.model_says(other, other, "three", by=CODEX).model_says(bare, "four", by=CODEX).user("and?")
+    request = scene.request("openai-responses")
+    assert [item["id"] for item in request.body["input"] if item["type"] == "reasoning"] == ["rs_1"]
+    assert [change.handle for change in request.report] == [at(2), at(3, 0), at(3, 1), at(4)]
 
 
 def test_a_signature_on_a_text_of_geminis_stays_on_it() -> None:
