@@ -1,13 +1,14 @@
-"""Durable logs of dialogs: the protocol with its laws, and the stores that keep them."""
+"""Durable logs of dialogs: the protocol with its laws, and the stores that keep them.
 
-from palaver.store.asynchronous import AsyncStore
+The face for asyncio is `palaver.store.asynchronous.AsyncStore`; who does not use it does not load it.
+"""
+
 from palaver.store.connect import open_store
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord, Store
 from palaver.store.sqlite import SqliteStore
 
 __all__ = [
-    "AsyncStore",
     "Capability",
     "Durability",
     "Hit",

@@ -15,7 +15,7 @@ from weakref import WeakSet
 import apsw
 
 from palaver.errors import InvalidInput, PalaverError, StoreError
-from palaver.store.sqlite.faults import busy, closed, fault
+from palaver.store.sqlite.faults import busy, closed, fault, read_only
 
 _KEPT_IDLE = 8  # more threads than this at once are served too; their connections are closed afterwards
 _FORK_WAIT_SECONDS = 30.0  # how long a fork waits for the statements of other threads
@@ -43,16 +43,20 @@ class Connections:
     them; parent and child each open anew when they next need one.
     """
 
-    def __init__(self, path: Path, wait: float, connect: Callable[[], apsw.Connection]) -> None:
+    def __init__(
+        self, path: Path, wait: float, connect: Callable[[], apsw.Connection], *, writable: bool = True
+    ) -> None:
         """Make a pool.
 
         Args:
             path: The store's file, for the words of errors.
             wait: How long to wait for another writer, in seconds.
             connect: Opens a connection that is ready for use.
+            writable: False to refuse every write.
         """
         self.path = path
         self.wait = wait
+        self.writable = writable
         self._connect = connect
         self._idle: list[apsw.Connection] = []
         self._lent = 0
@@ -105,6 +109,8 @@ class Connections:
 
     def lock(self) -> None:
         """Wait for the other writers of this process."""
+        if not self.writable:
+            raise read_only(self.path)
         if not self._writer.acquire(timeout=self.wait):
             raise busy(self.path, self.wait)
 

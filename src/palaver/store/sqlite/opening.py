@@ -77,8 +77,11 @@ class Opener:
 
     def bare(self) -> apsw.Connection:
         """Open a connection that has touched nothing yet."""
-        flags = apsw.SQLITE_OPEN_READWRITE if self.writable else apsw.SQLITE_OPEN_READONLY
-        immutable = not self.writable and _cannot_log(self.path)
+        able = _may_write(
+            self.path
+        )  # a reader that may write leaves no side files behind, and refuses every write all the same
+        flags = apsw.SQLITE_OPEN_READWRITE if able else apsw.SQLITE_OPEN_READONLY
+        immutable = not able and _cannot_log(self.path)
         name = f"file:{quote(str(self.path))}{'?immutable=1' if immutable else ''}"
         try:
             connection = apsw.Connection(
@@ -89,6 +92,11 @@ class Opener:
         connection.set_busy_timeout(int(self.wait * 1000))
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         return connection
+
+
+def _may_write(path: Path) -> bool:
+    """Tell whether this user may write the store and its side files."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
 
 
 def _cannot_log(path: Path) -> bool:
@@ -121,7 +129,7 @@ def prepare(opener: Opener, *, create: bool) -> None:
         _look(path)
     except OSError as error:
         raise os_fault(path, error) from error
-    if opener.writable and not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+    if opener.writable and not _may_write(path):
         raise read_only(path)
     connection = opener.bare()
     with closing(connection):

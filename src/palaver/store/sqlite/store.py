@@ -68,7 +68,7 @@ class SqliteStore:
         self.durability: Durability = durability
         self.path = place
         self.url = f"sqlite://{quote(str(place))}"
-        self._pool = Connections(place, wait, opener.connect)
+        self._pool = Connections(place, wait, opener.connect, writable=not read_only)
 
     def together(self) -> AbstractContextManager[None]:
         """Make one durable step of the writes that this thread makes inside the block."""
