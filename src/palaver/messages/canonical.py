@@ -60,11 +60,16 @@ def _writer(kind: type) -> Callable[[Any], bytes]:
 
 
 def _write_fields(value: Storable) -> bytes:
-    return b"{" + b",".join([_key(name) + _write(field) for name, field in value.stored_fields()]) + b"}"
+    return _write_items(value.stored_fields())
+
+
+def _write_items(items: Iterable[tuple[str, Any]]) -> bytes:
+    pairs = [_key(name) + (to_json(item) if type(item) is str else _write(item)) for name, item in items]
+    return b"{" + b",".join(pairs) + b"}"
 
 
 def _write_mapping(value: Mapping[str, Any]) -> bytes:
-    return b"{" + b",".join([_key(name) + _write(value[name]) for name in sorted(value)]) + b"}"
+    return _write_items([(name, value[name]) for name in sorted(value)])
 
 
 def _write_sequence(value: Iterable[Any]) -> bytes:

@@ -35,6 +35,15 @@ class _Words(NamedTuple):
     """Keys that tell this vocabulary from one that shares its other words."""
 
 
+# OpenAI Responses, Codex rollouts (cached_input_tokens) and palaver's own words (cache_read_tokens).
+_OWN_WORDS = _Words(
+    "input_tokens",
+    "output_tokens",
+    ("input_tokens_details.cached_tokens", "cached_input_tokens", "cache_read_tokens"),
+    ("cache_write_tokens",),
+    ("output_tokens_details.reasoning_tokens", "reasoning_output_tokens", "reasoning_tokens"),
+)
+
 # Each row names where its words are documented. The first row whose input or output word, and one of whose marks, is there counts.
 _VOCABULARIES = (
     # OpenAI chat completions (platform.openai.com/docs/api-reference/chat/object), and LiteLLM, which adds Anthropic's words
@@ -66,14 +75,7 @@ _VOCABULARIES = (
         cached_apart=True,
         marks=("input_tokens_cache_read", "input_tokens_cache_write"),
     ),
-    # OpenAI Responses, Codex rollouts (cached_input_tokens) and palaver's own words (cache_read_tokens).
-    _Words(
-        "input_tokens",
-        "output_tokens",
-        ("input_tokens_details.cached_tokens", "cached_input_tokens", "cache_read_tokens"),
-        ("cache_write_tokens",),
-        ("output_tokens_details.reasoning_tokens", "reasoning_output_tokens", "reasoning_tokens"),
-    ),
+    _OWN_WORDS,
     # Gemini (ai.google.dev/api/generate-content, UsageMetadata): thoughts and tool prompts are counted beside the others.
     _Words(
         "promptTokenCount",
@@ -120,7 +122,6 @@ _VOCABULARIES = (
         ("totalTokens",),
     ),
 )
-_NO_WORDS = _VOCABULARIES[3]
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +244,8 @@ class Usage(FrozenDict):
         The record of a turn with several calls may hold sums over them, while its total is that of the last one; a total smaller
         than the sum of the parts is therefore the one to trust.
         """
-        return min(self.total_tokens, self.input_tokens + self.output_tokens) if self else 0
+        parts = self.input_tokens + self.output_tokens
+        return min(self.total_tokens, parts) if parts else self.total_tokens
 
     @property
     def cost(self) -> UsageCost:
@@ -287,7 +289,7 @@ class Usage(FrozenDict):
             spoken = words.input in self or words.output in self
             if spoken and (not words.marks or any(mark in self for mark in words.marks)):
                 return words
-        return _NO_WORDS
+        return _OWN_WORDS
 
     def _count(self, *paths: str) -> int:
         """Give the first whole number found at one of the paths; what is no count is none."""

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from palaver.errors import InvalidMessage, PalaverError
 from palaver.messages.frozen import FrozenDict, freeze
-from palaver.messages.normalize import Change, clean_text
+from palaver.messages.normalize import Change, clean_text, is_clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -101,25 +101,22 @@ class Value(BaseModel, metaclass=ValueMeta):
 
     @classmethod
     def _normalise(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Replace what cannot be stored or sent in strings, free fields and unknown ones, recording it in ``changes``.
-
-        None stands for a field that is not given.
-        """
+        """Replace what cannot be stored or sent in strings, free fields and unknown ones, recording it in ``changes``."""
         found: list[Change] = []
+        rest: list[str] = []
         known = cls.__pydantic_fields__
-        clean = {key: value for key, value in values.items() if value is not None or key not in known}
-        unknown = [key for key in clean if key not in known]
-        if unknown:
-            clean |= freeze({key: clean.pop(key) for key in unknown}, "", found)
-        for key, value in clean.items():
-            if type(value) is str:
-                clean[key] = clean_text(value, key, found)
+        for key, value in values.items():
+            if value is None or key not in known:
+                rest.append(key)
+            elif type(value) is str:
+                if not is_clean(value):
+                    values[key] = clean_text(value, key, found)
             elif key in cls._free:
-                clean[key] = freeze(value, key, found)
-        earlier = clean.get("changes", ())
-        if found and isinstance(earlier, list | tuple):
-            clean["changes"] = (*earlier, *found)
-        return clean
+                values[key] = freeze(value, key, found)
+        if rest:
+            later = {key: value for key in rest if (value := values.pop(key)) is not None or key not in known}
+            values |= freeze(later, "", found)  # None in a known field stands for a field that is not given
+        return _with_changes(values, found) if found else values
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
@@ -169,6 +166,12 @@ class Value(BaseModel, metaclass=ValueMeta):
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
         """Show what is stored."""
         return [(name, field) for name, field in self.stored_fields() if name != "type"]
+
+
+def _with_changes(values: dict[str, Any], found: list[Change]) -> dict[str, Any]:
+    """Add to the record of changes; one that is no list is left to be refused by validation."""
+    earlier = values.get("changes", ())
+    return values | {"changes": (*earlier, *found)} if isinstance(earlier, list | tuple) else values
 
 
 def _name(item: tuple[str, Any]) -> str:
