@@ -153,6 +153,7 @@ def test_d22_context_size_is_that_of_one_request_never_a_sum_over_calls() -> Non
 def test_a_total_larger_than_its_parts_is_not_context() -> None:
     """A total that counts something else as well does not make the context larger than what was read and written."""
     assert Usage({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 99}).context_tokens == 15
+    assert Usage({"total_tokens": 99}).context_tokens == 99  # unless it is all that is known
 
 
 @pytest.mark.parametrize(
