@@ -90,17 +90,13 @@ def snippet(text: str, wanted: Sequence[str]) -> str:
     first = _first(folded, wanted)
     start = max(0, first - SNIPPET_CHARACTERS // 4)
     stop = min(len(folded), start + max(SNIPPET_CHARACTERS, first - start + max(map(len, wanted), default=0)))
-    found = (
-        re.finditer("|".join(map(re.escape, sorted(wanted, key=len, reverse=True))), folded[start:stop])
-        if wanted
-        else ()
-    )
-    pieces, done = [], start
-    for match in found:
-        begin, end = start + match.start(), start + match.end()
-        pieces += [_line(text[origins[done] : origins[begin]]), OPEN, _line(text[origins[begin] : origins[end]]), CLOSE]
-        done = end
-    pieces.append(_line(text[origins[done] : origins[stop]]))
+    pieces, done = [], origins[start]
+    for match in re.finditer("|".join(map(re.escape, sorted(wanted, key=len, reverse=True))), folded[start:stop]):
+        begin, end = origins[start + match.start()], origins[start + match.end() - 1] + 1  # whole characters
+        if begin >= done:
+            pieces += [_line(text[done:begin]), OPEN, _line(text[begin:end]), CLOSE]
+            done = end
+    pieces.append(_line(text[done : max(done, origins[stop])]))
     return f"{'…' if start else ''}{''.join(pieces)}{'…' if stop < len(folded) else ''}"
 
 

@@ -1,0 +1,74 @@
+"""From an address to a store."""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.errors import InvalidInput, MissingStore
+from palaver.store import Durability, MemoryStore, SqliteStore, open_store
+
+
+def test_memory_is_a_store_of_its_own_each_time() -> None:
+    """`memory:` makes an empty store; one that must be there already cannot be."""
+    one, two = open_store("memory:"), open_store("memory:")
+    assert isinstance(one, MemoryStore)
+    assert one is not two
+    with pytest.raises(MissingStore):
+        open_store("memory:", create=False)
+
+
+@pytest.mark.parametrize("name", ["store.db", "with blank.db", "100%.db", "q?a=b#c.db", "名.db", "a:b.db", "%2F.db"])
+def test_an_address_opens_what_it_was_given_for(tmp_path: Path, name: str) -> None:
+    """A path and the address that a store gives for it name the same file, whatever its name."""
+    path = tmp_path / name
+    by_path = open_store(str(path))
+    assert isinstance(by_path, SqliteStore)
+    assert by_path.path == path
+    by_path.put_blob(b"x")
+    by_url = open_store(by_path.url, create=False, durability=Durability.NORMAL)
+    assert by_url.has_blob(by_path.put_blob(b"x"))
+    assert by_url.url == by_path.url
+    by_url.close()
+    by_path.close()
+    assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_a_relative_path_is_one_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store stays where it was opened, whatever the working folder becomes."""
+    monkeypatch.chdir(tmp_path)
+    store = open_store("here.db")
+    monkeypatch.chdir("/")
+    assert store.url == f"sqlite://{tmp_path}/here.db"
+    store.put_blob(b"x")
+    store.close()
+
+
+def test_a_tilde_is_the_home_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`~` is the folder of the user."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    store = open_store("~/s.db")
+    assert store.url == f"sqlite://{tmp_path}/s.db"
+    store.close()
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["", " ", "sqlite:", "sqlite://", "sqlite:///", "sqlite://host/x.db", "sqlite:x.db", "mysql://x/y", "memory:x"],
+)
+def test_an_address_of_nothing_is_refused(address: str) -> None:
+    """What names no file and no kind of store is the caller's mistake; nothing is made."""
+    with pytest.raises(InvalidInput):
+        open_store(address)
+
+
+def test_postgresql_is_named_but_not_there() -> None:
+    """The address of a PostgreSQL server says which extra it will need."""
+    with pytest.raises(InvalidInput, match=r"palaver\[postgres\]"):
+        open_store("postgresql://host/db")
+
+
+def test_a_missing_store_is_not_made_when_told_so(tmp_path: Path) -> None:
+    """`create=False` opens what is there, or says that nothing is."""
+    with pytest.raises(MissingStore):
+        open_store(str(tmp_path / "x.db"), create=False)
+    assert list(tmp_path.iterdir()) == []

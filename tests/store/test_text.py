@@ -1,0 +1,82 @@
+"""Tokens, words and snippets."""
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from palaver.store import text
+
+TEXTS = st.text(st.characters(codec="utf-8"), max_size=80)
+
+
+def test_tokens_of_code_and_ideographs() -> None:
+    """Identifiers have parts, ideographs stand alone, punctuation is none."""
+    assert list(text.tokens("getUserName(foo_bar) -> HTTPServer2 你好! ✅")) == [
+        ("getusername", ("get", "user", "name")),
+        ("foo", ()),
+        ("bar", ()),
+        ("httpserver2", ("http", "server2")),
+        ("你", ()),
+        ("好", ()),
+        ("✅", ()),
+    ]
+
+
+def test_a_long_token_is_cut() -> None:
+    """A run of letters that no one types is kept short in the index."""
+    ((whole, parts),) = text.tokens("Ab" * 1000)
+    assert len(whole) == text.TOKEN_CHARACTERS
+    assert parts == ()
+
+
+@given(TEXTS)
+def test_tokens_hold_nothing_that_an_index_could_take_for_an_operator(said: str) -> None:
+    """What goes into the index is letters, digits and pictographs, folded, and never empty."""
+    for whole, parts in text.tokens(said):
+        for token in (whole, *parts):
+            assert token
+            assert not set(token) & set(" \"'*()^:+-\x00\t\n{}")
+            assert token == token.casefold()
+
+
+@given(TEXTS, TEXTS, TEXTS)
+def test_tokens_do_not_depend_on_their_surroundings(before: str, said: str, after: str) -> None:
+    """A delimited piece of text has the same tokens wherever it stands: that is why a phrase of them finds it."""
+    alone = list(text.tokens(said))
+    assert list(text.tokens(f"{before} {said} {after}")) == [*text.tokens(before), *alone, *text.tokens(after)]
+
+
+@given(TEXTS)
+def test_words_are_what_stands_between_blanks(query: str) -> None:
+    """Words are folded, unlike each other, and each has a token."""
+    found = text.words(query)
+    assert len(set(found)) == len(found)
+    assert all(list(text.tokens(word)) and word == text.fold(word) for word in found)
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=500), st.data())
+def test_a_snippet_is_part_of_its_text(said: str, data: st.DataObject) -> None:
+    """Without its marks a snippet is a stretch of the text, blanks for what cannot be printed, and every mark is closed."""
+    composed = text.composed(said)
+    candidates = text.words(said)
+    assume(candidates)
+    word = data.draw(st.sampled_from(candidates))
+    given_back = text.snippet(composed, [word])
+    assert given_back.count(text.OPEN) == given_back.count(text.CLOSE) >= 1
+    inside = given_back.replace(text.OPEN, "").replace(text.CLOSE, "").removeprefix("…").removesuffix("…")
+    line = "".join(character if character.isprintable() else " " for character in composed)
+    assert inside in line or inside in f"…{line}…"
+
+
+def test_a_snippet_marks_whole_characters_where_folding_lengthens_them() -> None:
+    """Where one character folds into two, the mark stands around the whole of it."""
+    assert text.snippet("die STRASSE, die Straße", ["strasse"]) == "die \x02STRASSE\x03, die \x02Straße\x03"
+    assert text.snippet("ﬁnd", ["f"]) == "\x02ﬁ\x03nd"
+
+
+def test_a_snippet_stays_short() -> None:
+    """Of a long text only what surrounds the first match is shown."""
+    found = text.snippet("a " * 5000 + "needle" + " b" * 5000, ["needle"])
+    assert "\x02needle\x03" in found
+    assert len(found) < text.SNIPPET_CHARACTERS + 20
+    assert found.startswith("…")
+    assert found.endswith("…")
