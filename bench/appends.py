@@ -15,7 +15,8 @@ from bench.measure import Row, compared, in_turn, numbers, raw, text, timed
 from palaver import Dialog, Session, UserMessage
 from palaver.ids import DialogId
 from palaver.log import Draft, MessageEntry, draft
-from palaver.store import AsyncStore, SqliteStore
+from palaver.store import SqliteStore
+from palaver.store.asynchronous import AsyncStore
 
 SIZE = 2_000
 ROUNDS = 600
