@@ -8,7 +8,7 @@ import pytest
 from palaver import Conflict, Dialog, InfeasibleBudget, Message, Session, Store, ToolMessage, ToolResultContent
 from palaver.context import ContextManager, DefaultContextManager, OffloadContextManager
 from palaver.errors import InvalidInput, UnknownPolicy, UnknownProfile
-from palaver.log import Compaction, Instructions, MessageEntry, Section, Toolset, ToolSpec, TurnStarted
+from palaver.log import Compaction, Instructions, MessageEntry, Omitted, Run, Section, Toolset, ToolSpec, TurnStarted
 from palaver.messages import ImageContent, TextContent, ToolCallContent
 from palaver.prompts import Runtime
 from palaver.view import Drop, Insert, Plan, Reason, View, fold
@@ -144,6 +144,23 @@ def test_undo_brings_everything_back(talked: Dialog) -> None:
     assert talked.view().exchanges[:-1] == small.exchanges
     with pytest.raises(InvalidInput):
         talked.fork().undo()
+
+
+def test_a_recorded_order_survives_commit_and_undo(dialog: Dialog) -> None:
+    """Another agent's compaction may have put exchanges into another order: what is written down afterwards keeps it."""
+    for number in range(6):
+        dialog.put_text(f"m{number}")
+    own = dialog.dialog_id
+    runs = tuple(Run(dialog=own, start=seq, stop=seq + 1) for seq in (4, 1, 5))
+    gone = tuple(Omitted(run=Run(dialog=own, start=a, stop=b), reason="compacted") for a, b in ((0, 1), (2, 4)))
+    dialog.annotate(Compaction(base=5, pieces=runs, omitted=gone, policy="theirs", foreign=True))
+    dialog.put_text("m7")
+    assert _texts(dialog.view()) == ["m4", "m1", "m5", "m7"]
+    dialog.commit(Plan(policy="mine", drops=(Drop(index=2),)), model=MODEL, margin=0)
+    assert _texts(dialog.view()) == ["m4", "m1", "m7"]
+    dialog.undo()
+    assert _texts(dialog.view()) == ["m4", "m1", "m5", "m7"]
+    assert _texts(Session.open("demo", dialog.store).root.view()) == ["m4", "m1", "m5", "m7"]
 
 
 def test_plans_and_views_can_be_committed(talked: Dialog) -> None:

@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 _STORE_DECIDES = frozenset({"order"})
-_SESSION_FIELDS = ("session_id", "name", "subject", "workdir", "created_at", "metadata")
+_SESSION_FIELDS = ("session_id", "name", "subject", "workdir", "created_at", "root", "metadata")
 
 
 class Line(NamedTuple):

@@ -41,7 +41,8 @@ def restore(store: Store, session: SessionRecord, dialogs: Sequence[Carried]) ->
             store.put_blob(payload)
         made = store.create_dialog(_fitting(store, carried.node, lengths))
         lengths[made.dialog_id] = _fill(store, made.dialog_id, carried.lines)
-    root = next((carried.node.dialog_id for carried in dialogs if carried.node.parent_id not in lengths), None)
+    first = next((carried.node.dialog_id for carried in dialogs if carried.node.parent_id not in lengths), None)
+    root = session.root if session.root in lengths else first
     store.update_session(session.session_id, root=root)
 
 

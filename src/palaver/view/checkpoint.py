@@ -38,7 +38,10 @@ def checkpoint(view: View, spans: Sequence[Span], *, policy: str, tokens_before:
 
 
 def _pieces(view: View, spans: Sequence[Span]) -> Iterator[Run | Derived]:
-    """Give the runs that the view is made of, in the order of the log, and each derived text before the exchange it precedes."""
+    """Give the runs that the view is made of, in the order of the log, and each derived text before the exchange it precedes.
+
+    A foreign compaction may have put exchanges into another order: then they are written down one by one, as the view has them.
+    """
     before: dict[Handle, list[Derived]] = {}
     waiting: list[Derived] = []
     for exchange in view.exchanges:
@@ -47,11 +50,36 @@ def _pieces(view: View, spans: Sequence[Span]) -> Iterator[Run | Derived]:
         elif waiting:
             before.setdefault(exchange.first, []).extend(waiting)
             waiting = []
+    if not _as_logged(view, spans):
+        yield from _as_shown(view, before, spans)
+        yield from waiting
+        return
     shown = sorted(set(_needed(view)))
     gone = sorted({omission.span for omission in view.omissions if omission.span is not None})
     for span in spans:
         yield from _of_span(list(clip((span,), shown)), list(clip((span,), gone)), before)
     yield from waiting
+
+
+def _as_logged(view: View, spans: Sequence[Span]) -> bool:
+    """Tell whether the exchanges stand in the order of the log."""
+    places = [_rank(exchange.first, spans) for exchange in view.exchanges if exchange.first is not None]
+    return all(one <= other for one, other in pairwise(places))
+
+
+def _rank(place: Handle, spans: Sequence[Span]) -> tuple[int, int]:
+    """Give a place's order in the log."""
+    return next((index for index, span in enumerate(spans) if place in span), len(spans)), place.seq
+
+
+def _as_shown(view: View, before: Mapping[Handle, Sequence[Derived]], spans: Sequence[Span]) -> Iterator[Run | Derived]:
+    """Give what the view depends on, in the order of the log, then its exchanges in their own order."""
+    for span in sorted(set(view.state), key=lambda one: _rank(Handle(one.dialog, one.start), spans)):
+        yield Run(dialog=span.dialog, start=span.start, stop=span.stop)
+    for exchange in view.exchanges:
+        if exchange.first is not None:
+            yield from before.get(exchange.first, ())
+        yield from (Run(dialog=run.dialog, start=run.start, stop=run.stop) for run in exchange.runs)
 
 
 def _of_span(

@@ -1,0 +1,77 @@
+"""Sessions on what other agents recorded: forks, dictionaries, replay logs and commits of real conversations."""
+
+from pathlib import Path
+
+import pytest
+
+from palaver import Composed, Dialog, InfeasibleBudget, MemoryStore, Session, rebuild
+from palaver.session.composing import tokens_of
+from palaver.transcripts import Importer
+from tests.recorded import Recording, recordings
+
+SEVEN = ("claude_code", "codex", "pi", "tau_bench", "tau2_bench", "mini_swe_agent", "openhands_llm_calls")
+MODEL = "gpt-4o"
+
+
+def _imported(recording: Recording) -> list[Session]:
+    store = MemoryStore()
+    found = [imported.session_id for imported in Importer(store, keep_source=False).import_path(recording.path)]
+    return [Session.open(session_id, store, verify=True) for session_id in found[:2]]
+
+
+def _halved(dialog: Dialog, policy: str) -> Composed | None:
+    """Compose a view half as large, or None where what must be sent is larger than that."""
+    try:
+        return dialog.compose(policy, max(tokens_of(dialog.view(), MODEL) // 2, 100), model=MODEL)
+    except InfeasibleBudget:
+        return None
+
+
+@pytest.mark.parametrize("recording", recordings(*SEVEN, each=2))
+def test_recorded_dialogs_read_and_fork_exactly(recording: Recording) -> None:
+    """All entries are reachable; counts, indexes and forks of every dialog are those of the plain list of its messages."""
+    for session in _imported(recording):
+        assert session.opened is not None
+        assert session.opened.extent.unreachable == 0
+        for dialog in session.dialogs:
+            plain = list(dialog.messages)
+            count = len(plain)
+            assert len(dialog.messages) == count
+            assert all(
+                dialog.messages[at] == plain[at] for at in {0, count // 3, count // 2, count - 1} & set(range(count))
+            )
+            for last_n, first_k in ((1, 1), (3, 1), (count // 2, count // 4), (count // 3, 0)):
+                whole = last_n == 0 or last_n + first_k >= count
+                kept = plain if whole else plain[:first_k] + plain[count - last_n :]
+                assert dialog.fork(last_n, first_k).messages == kept
+
+
+@pytest.mark.parametrize("recording", recordings(*SEVEN, each=2))
+def test_recorded_sessions_survive_dictionaries_and_logs(recording: Recording, tmp_path: Path) -> None:
+    """Read from its dictionary, or rebuilt from a replay log, a real session is the same: ids, entries, media, tree."""
+    for session in _imported(recording):
+        fields = session.root.to_dict()
+        assert Dialog.from_dict(fields).to_dict() == fields
+        log = tmp_path / session.session_id
+        Session.open(session.session_id, session.store, log_base=log)
+        again = rebuild(log)
+        assert [dialog.dialog_id for dialog in again.dialogs] == [dialog.dialog_id for dialog in session.dialogs]
+        assert again.root.to_dict() == fields
+
+
+@pytest.mark.parametrize("recording", recordings(*SEVEN, each=2))
+@pytest.mark.parametrize("policy", ["default", "offload"])
+def test_recorded_sessions_are_committed_and_undone(recording: Recording, policy: str) -> None:
+    """A view half as large is committed, comes back as it was composed, and is undone; no message of the log is touched."""
+    for session in _imported(recording):
+        dialog = session.root
+        whole, ids = dialog.view(), [message.id for message in dialog.messages.bare()]
+        composed = _halved(dialog, policy)
+        if composed is None:
+            continue
+        dialog.commit(composed)
+        assert dialog.view().exchanges == composed.view.exchanges
+        assert dialog.reload().view().omissions
+        dialog.undo()
+        assert dialog.view().exchanges == whole.exchanges
+        assert [message.id for message in dialog.messages.bare()] == ids
