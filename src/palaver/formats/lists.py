@@ -81,6 +81,19 @@ class Lane:
         self.writer = writer
         self.calls = calls
         self.model = ""
+        self._tools: tuple[Toolset, Origin] | None = None
+
+    def declare(self, tools: Toolset | None, origin: Origin, *, known: bool = False) -> Iterator[Event]:
+        """Put the tools: at once where the recording declares them, else before the first call.
+
+        What was reconstructed from the calls stands where the first of them does, so that a file which grows its first call later only grows.
+        """
+        if tools is None:
+            return
+        if known:
+            yield self.put(tools, origin, derived=True)
+        else:
+            self._tools = (tools, origin)
 
     def put(self, entry: Entry, origin: Origin, *, counted: int = 0, derived: bool = False) -> Event:
         """Put an entry that is no message."""
@@ -88,6 +101,9 @@ class Lane:
 
     def say(self, message: Message, origin: Origin, *, counted: int = 1, provider: str = "") -> Iterator[Event]:
         """Put a message, before it a change of the model, and a report of results that answer nothing."""
+        if self._tools is not None and message.is_function_call:
+            (tools, known), self._tools = self._tools, None
+            yield self.put(tools, known, derived=True)
         self.calls.made(message)
         yield from self.calls.unexpected(message, self.writer, origin.place)
         if message.model and message.model != self.model:
@@ -110,6 +126,16 @@ def word(value: object) -> str:
     """Give a number or a short text for use in a name; what is neither, as JSON text, and never more than a line."""
     shown = value if isinstance(value, str) else json.dumps(value)
     return clean_text(shown, "", [])[:_WORD]
+
+
+def run_key(answer: str, at: float) -> str:
+    """Name a run after its first answer: the provider's id and the time, since the ids of some servers are small numbers; else empty."""
+    return f"{answer}:{at:.3f}" if answer else ""
+
+
+def instructs(message: object) -> bool:
+    """Tell whether a message holds instructions."""
+    return isinstance(message, dict) and fields.text(message, "role") in {"system", "developer"}
 
 
 def guarded(place: str, events: Iterable[Event]) -> Iterator[Event]:
@@ -135,10 +161,12 @@ class Unfolded(NamedTuple):
     Attributes:
         value: Its values.
         losses: What could not be read.
+        torn: True when it is cut off or damaged, and what is whole in it was read.
     """
 
     value: Mapping[str, object]
     losses: tuple[Loss, ...] = ()
+    torn: bool = False
 
 
 def unfold(part: Part, lists: Collection[str], place: str) -> Unfolded:
@@ -172,7 +200,7 @@ def _salvaged(data: bytes, lists: Collection[str], place: str) -> Unfolded:
             found[inner.key] = values[0][0]
         else:
             taken.setdefault(inner.key, []).append(values[0][0])
-    return Unfolded({**found, **taken}, tuple(losses))
+    return Unfolded({**found, **taken}, tuple(losses), torn=True)
 
 
 def value_of(part: Part, place: str) -> tuple[object, tuple[Loss, ...]]:
@@ -186,27 +214,35 @@ def value_of(part: Part, place: str) -> tuple[object, tuple[Loss, ...]]:
     return parsed.values[0][0], losses
 
 
-def first_element(text: str) -> Mapping[str, object]:
-    """Give the first element of an array from the beginning of its text, as far as it goes; of an array within it, the whole elements."""
+def first_element(text: str, key: str = "") -> Mapping[str, object]:
+    """Give the first element of an array from the beginning of its document's text, as far as it goes.
+
+    Of an array within it the elements that are whole are given, of a text that is cut off nothing but that it is one.
+
+    Args:
+        text: The beginning of the document.
+        key: The key of the array in a document that is an object; empty where the document is the array.
+    """
     data = text.lstrip("\ufeff \t\r\n").encode(errors="replace")
+    if key and data[:1] == b"{":
+        data = next((part.data for part in split(_once(data)) if part.key == key), b"")
     if data[:1] != b"[":
         return fields.NOTHING
-    for part in split(_once(data)):
-        return _shallow(part.data)
-    return fields.NOTHING
+    first = next(split(_once(data)), None)
+    return fields.NOTHING if first is None else _shallow(first.data)
 
 
 def _shallow(data: bytes) -> Mapping[str, object]:
-    if data[:1] != b"{":
-        return fields.NOTHING
     found: dict[str, object] = {}
-    for part in split(_once(data)):
+    for part in split(_once(data)) if data[:1] == b"{" else ():
         values = parse(part.data).values if part.whole else ()
         if values:
             found[part.key] = values[0][0]
         elif part.data[:1] == b"[":
             inner = (parse(element.data).values for element in split(_once(part.data)) if element.whole)
             found[part.key] = [values[0][0] for values in inner if values]
+        elif part.data[:1] == b'"':
+            found[part.key] = ""
     return found
 
 

@@ -21,6 +21,7 @@ from palaver.formats.lists import (
     bad_record,
     clean,
     guarded,
+    run_key,
     see_calls,
     toolset,
     value_of,
@@ -70,7 +71,7 @@ class _Run:
         self._ordinal = ordinal
         self._about: dict[str, object] = {}
         self._stubs = Stubs()
-        self._first: Mapping[str, object] = fields.NOTHING
+        self._first: Mapping[str, object] = fields.NOTHING  # what stands beside the first answer
         self._started_at = 0.0
         self._losses: list[Loss] = []
         self._leftovers = Leftovers()
@@ -80,14 +81,13 @@ class _Run:
         self._survey()
         info = fields.mapping(self._about, "info")
         instance = fields.text(self._about, "instance_id")
-        answered = fields.text(self._first, "id")
-        key = f"{instance}:{answered}" if answered else ""
+        key = run_key(fields.text(fields.mapping(self._first, "response"), "id"), _moment(self._first))
         yield Conversation(
             key=key,
             ordinal=self._ordinal,
             title=instance,
             workdir=fields.text(fields.mapping(fields.mapping(info, "config"), "environment"), "cwd"),
-            model=fields.text(self._first, "model"),
+            model=fields.text(fields.mapping(self._first, "response"), "model"),
             started_at=self._started_at,
             main="main",
             metadata={name: clean(info[name]) for name in _KEPT if info.get(name) is not None},
@@ -96,9 +96,7 @@ class _Run:
         place = self._member.place("whole file")
         yield from self._losses
         lane = Lane(DialogWriter("main", NAME), ListCalls())
-        tools = toolset((), self._stubs, self._started_at)
-        if tools is not None:
-            yield lane.put(tools, Origin(TOOLS_RECORD, 0, b"", place), derived=True)
+        yield from lane.declare(toolset((), self._stubs, self._started_at), Origin(TOOLS_RECORD, 0, b"", place))
         yield from self._stubs.losses(place)
         at = self._started_at
         for item in self._items():
@@ -124,7 +122,7 @@ class _Run:
             else:
                 see_calls(self._stubs, value)
                 self._started_at = self._started_at or _when(value)
-                self._first = self._first or _response(value)
+                self._first = self._first or _answered(value)
 
     def _items(self) -> Iterator[Item]:
         ordinal = 0
@@ -193,9 +191,15 @@ def _ending(value: Mapping[str, object], extra: Mapping[str, object], at: float)
     return Custom(custom_type=f"{NAME}/exit", data={"content": said, **extra}, at=at)
 
 
-def _response(value: object) -> Mapping[str, object]:
-    return fields.mapping(fields.mapping(value, "extra"), "response") if isinstance(value, dict) else fields.NOTHING
+def _answered(value: object) -> Mapping[str, object]:
+    """Give what stands beside an answer of the model; empty for another message."""
+    extra = fields.mapping(value, "extra") if isinstance(value, dict) else fields.NOTHING
+    return extra if fields.mapping(extra, "response") else fields.NOTHING
 
 
 def _when(value: object) -> float:
-    return fields.moment(fields.mapping(value, "extra").get("timestamp")) if isinstance(value, dict) else 0.0
+    return _moment(fields.mapping(value, "extra")) if isinstance(value, dict) else 0.0
+
+
+def _moment(extra: Mapping[str, object]) -> float:
+    return fields.moment(extra.get("timestamp"))

@@ -112,7 +112,7 @@ class _Bench:
         """Read a simulation."""
         place = self._member.place(part.path)
         found = unfold(part, ("messages",), place)
-        if found.value:
+        if found.value and (not found.torn or fields.items(found.value, "messages")):
             yield from self._conversation(found.value, place, ordinal)
         yield from found.losses
 
@@ -175,8 +175,6 @@ class _Simulation:
             yield from guarded(item.place, self._message(item))
         if self._later:
             yield Branch(dialog=USER, parent=AGENT, owner=_OWNERS[USER], relation="subagent")
-            about = fields.mapping(self._info, "user_info")
-            yield from self._preamble(USER, "guidelines", about, "global_simulation_guidelines")
             yield from self._later
 
     def _survey(self, message: object) -> None:
@@ -199,8 +197,7 @@ class _Simulation:
         declared = self._declared(side)
         declare(self._stubs[side], declared)
         tools = toolset(declared, self._stubs[side], self._at)
-        if tools is not None:
-            yield lane.put(tools, Origin(TOOLS_RECORD, 0, b"", place), derived=True)
+        yield from lane.declare(tools, Origin(TOOLS_RECORD, 0, b"", place), known=bool(declared))
         yield from self._stubs[side].losses(place)
         model = fields.text(fields.mapping(self._info, "agent_info" if side == AGENT else "user_info"), "llm")
         if model:
@@ -226,8 +223,9 @@ class _Simulation:
             return
         nested = value.get("tool_messages")
         if isinstance(nested, list):
+            outer = {"timestamp": value.get("timestamp")}
             for number, inner in enumerate(nested):
-                yield from self._result(inner, item, number)
+                yield from self._result({**outer, **inner} if isinstance(inner, dict) else inner, item, number)
         elif value.get("role") == "tool":
             yield from self._result(value, item)
         else:
@@ -279,8 +277,11 @@ class _Simulation:
         events = self._lanes[side].say(message, item.origin(), counted=int(not nth))
         if side == AGENT:
             yield from events
-        else:
-            self._later.extend(events)
+            return
+        if not self._later:
+            about = fields.mapping(self._info, "user_info")
+            self._later.extend(self._preamble(USER, "guidelines", about, "global_simulation_guidelines"))
+        self._later.extend(events)
 
     def _id(self, item: Item, nth: int = 0) -> str:
         return f"{self._key}:{item.ordinal}" + (f".{nth}" if nth else "")

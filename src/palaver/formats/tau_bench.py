@@ -21,6 +21,7 @@ from palaver.formats.lists import (
     digest_of,
     first_element,
     guarded,
+    instructs,
     see_calls,
     toolset,
     unfold,
@@ -61,7 +62,7 @@ class TauBench:
                     continue
                 place = member.place(part.path)
                 found = unfold(part, (_LIST,), place)
-                if found.value:
+                if found.value and (not found.torn or fields.items(found.value, _LIST)):
                     yield from _trajectory(found.value, member, part.path, ordinal, seen)
                     ordinal += 1
                 yield from found.losses
@@ -91,14 +92,12 @@ def _trajectory(
     stubs = Stubs()
     for message in said:
         see_calls(stubs, message)
-    tools = toolset((), stubs, 0.0)
-    if tools is not None:
-        yield lane.put(tools, Origin(TOOLS_RECORD, 0, b"", place), derived=True)
+    yield from lane.declare(toolset((), stubs, 0.0), Origin(TOOLS_RECORD, 0, b"", place))
     for number, message in enumerate(said):
         item = Item(number, f"{place}.{_LIST}[{number}]", message)
         yield from guarded(item.place, _message(item, lane, key))
     yield from stubs.losses(place)
-    if not any(isinstance(one, dict) and one.get("role") in {"system", "developer"} for one in said):
+    if not any(map(instructs, said)):
         yield no_instructions(place)
 
 

@@ -9,7 +9,7 @@ from palaver.formats import fields
 from palaver.formats.dialogs import DialogWriter
 from palaver.formats.events import Branch, Conversation, Event, Loss
 from palaver.formats.leftovers import Leftovers
-from palaver.formats.lists import Item, Lane, ListCalls, bad_record, clean, digest_of, guarded, specs, word
+from palaver.formats.lists import Item, Lane, ListCalls, bad_record, clean, digest_of, guarded, run_key, specs, word
 from palaver.formats.openhands_llm_calls.snapshots import NAME, Snapshot, marked, read
 from palaver.formats.openhands_llm_calls.survey import Step, Survey
 from palaver.log import Invocation, Toolset
@@ -34,7 +34,7 @@ class Reading:
     def __init__(self, survey: Survey, ordinal: int) -> None:
         self._survey = survey
         self._ordinal = ordinal
-        self._key = survey.first
+        self._key = run_key(survey.first, survey.started_at)
         self._leftovers = Leftovers()
         self._calls = ListCalls()
         self._lanes: list[Lane] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 from palaver.errors import UnsupportedTranscript
@@ -21,6 +20,7 @@ from palaver.formats.lists import (
     declare,
     digest_of,
     guarded,
+    instructs,
     see_calls,
     specs,
     toolset,
@@ -28,7 +28,7 @@ from palaver.formats.lists import (
     value_of,
     word,
 )
-from palaver.formats.plain.signs import ANTHROPIC, by_line
+from palaver.formats.plain.signs import ANTHROPIC, by_line, shown
 from palaver.formats.sources import Member, Source
 from palaver.formats.stubs import Stubs, no_instructions
 from palaver.log import Instructions, Section
@@ -78,11 +78,9 @@ def _talks(member: Member) -> Iterator[_Talk | Loss]:
     except UnsupportedTranscript as error:  # a file of an archive whose first file is such a list
         yield Loss(place=member.place("whole file"), reason=f"Not read: {error.why}.", code="skipped", severity="note")
         return
-    text = opening.text.lstrip()
-    if text.startswith("["):
-        nested = bool(opening.elements) and "messages" in opening.elements[0]
-        nested = nested or (not opening.elements and '"role"' not in text[: text.find('"messages"') + 1])
-        yield from _of_elements(member) if nested else iter((_whole(member, _elements),))
+    if opening.text.lstrip().startswith("["):
+        about, _ = shown(opening)
+        yield from _of_elements(member) if about else iter((_whole(member, _elements),))
     elif by_line(opening):
         yield from _of_lines(member) if "messages" in opening.records[0] else iter((_whole(member, _lines),))
     else:
@@ -96,7 +94,10 @@ def _of_elements(member: Member) -> Iterator[_Talk | Loss]:
         else:
             place = member.place(part.path)
             found = unfold(part, ("messages",), place)
-            yield _held(found.value, place, found.losses)
+            if found.torn and not fields.items(found.value, "messages"):
+                yield from found.losses
+            else:
+                yield _held(found.value, place, found.losses)
 
 
 def _of_lines(member: Member) -> Iterator[_Talk | Loss]:
@@ -179,10 +180,10 @@ def _conversation(talk: _Talk, name: str) -> Iterator[Event]:
     started_at, model, led = 0.0, fields.text(talk.about, "model"), False
     for item in talk.items():
         see_calls(stubs, item.value)
+        led = led or instructs(item.value)
         if isinstance(item.value, dict):
             started_at = started_at or _when(item.value)
             model = model or fields.text(item.value, "model")
-            led = led or item.value.get("role") in {"system", "developer"}
     short = {
         word(key): clean(value)
         for key, value in talk.about.items()
@@ -213,9 +214,8 @@ def _preamble(talk: _Talk, lane: Lane, stubs: Stubs, at: float) -> Iterator[Even
         yield lane.put(told, Origin("system", 0, digest_of(system), f"{talk.place}, system"))
     declared = specs(talk.about.get("tools"))
     declare(stubs, declared)
-    tools = toolset(declared, stubs, at)
-    if tools is not None:
-        yield lane.put(tools, Origin(TOOLS_RECORD, 0, b"", f"{talk.place}, tools"), derived=True)
+    origin = Origin(TOOLS_RECORD, 0, b"", f"{talk.place}, tools")
+    yield from lane.declare(toolset(declared, stubs, at), origin, known=bool(declared))
 
 
 def _sections(system: object) -> Iterator[Section]:
@@ -224,7 +224,7 @@ def _sections(system: object) -> Iterator[Section]:
         yield Section(name="system", text=system)
         return
     blocks: Sequence[object] = system if isinstance(system, list) else ()
-    for number, block in enumerate(chain(blocks)):
+    for number, block in enumerate(blocks):
         if isinstance(block, dict) and (text := fields.text(block, "text")):
             rest: dict[str, Any] = {key: value for key, value in block.items() if key not in {"text", "type", "name"}}
             yield Section.model_validate({**rest, "name": f"system {number + 1}", "text": text})

@@ -22,7 +22,6 @@ _KEYS = frozenset(
         *("timestamp", "created_at", "metadata"),
     }
 )
-_TYPES = frozenset({None, "message"})
 _CHAT_KEYS = frozenset({"tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content"})
 _CHAT_ROLES = frozenset({"system", "developer", "tool", "function"})
 _CHAT_PARTS = frozenset({"image_url", "input_audio", "file"})
@@ -34,23 +33,27 @@ _PLAIN = 0.6  # nothing contradicts, and any other format would say more
 
 def shows(opening: Opening, name: str) -> float:
     """Tell how surely an opening shows a list of this interface's messages."""
-    about, messages = found(opening)
-    if not messages or not all(_plain(message) for message in messages):
+    about, messages = shown(opening)
+    if 2 * sum(map(_plain, messages)) <= len(messages):  # a few odd ones among them are reported when they are read
         return 0.0
     return _PLAIN if name == _interface(about, messages) else 0.0
 
 
-def found(opening: Opening) -> tuple[Mapping[str, object], Sequence[object]]:
+def shown(opening: Opening) -> tuple[Mapping[str, object], Sequence[object]]:
     """Give the first conversation that an opening shows: what stands beside its messages, and the first of them."""
-    text = opening.text.lstrip()
-    if text.startswith("["):
+    if opening.text.lstrip().startswith("["):
         first = opening.elements[0] if opening.elements else first_element(opening.text)
         nested = first.get("messages")
-        return (first, nested) if isinstance(nested, list) else ({}, opening.elements)
+        return (first, nested) if isinstance(nested, list) else ({}, opening.elements or _some(first))
     if by_line(opening):
         nested = opening.records[0].get("messages")
         return (opening.records[0], nested) if isinstance(nested, list) else ({}, opening.records)
-    return opening.fields, fields.items(opening.fields, "messages")
+    messages = fields.items(opening.fields, "messages")
+    return opening.fields, messages or _some(first_element(opening.text, "messages"))
+
+
+def _some(message: Mapping[str, object]) -> Sequence[object]:
+    return (dict(message),) if message else ()
 
 
 def by_line(opening: Opening) -> bool:
@@ -64,11 +67,11 @@ def _deduplicated(keys: Sequence[str]) -> tuple[str, ...]:
 
 
 def _plain(message: object) -> bool:
-    if not isinstance(message, dict) or message.get("role") not in _ROLES or not message.keys() <= _KEYS:
+    if not isinstance(message, dict) or fields.text(message, "role") not in _ROLES or not message.keys() <= _KEYS:
         return False
     said = "content" in message or "tool_calls" in message or "function_call" in message
     content = message.get("content")
-    return said and message.get("type") in _TYPES and (content is None or isinstance(content, str | list))
+    return said and message.get("type", "message") == "message" and (content is None or isinstance(content, str | list))
 
 
 def _interface(about: Mapping[str, object], messages: Sequence[object]) -> str:
@@ -78,7 +81,7 @@ def _interface(about: Mapping[str, object], messages: Sequence[object]) -> str:
         if not isinstance(message, dict):
             continue
         kinds = {str(part.get("type")) for part in fields.objects(message, "content")}
-        chat += message.get("role") in _CHAT_ROLES or any(message.get(key) for key in _CHAT_KEYS)
+        chat += fields.text(message, "role") in _CHAT_ROLES or any(message.get(key) for key in _CHAT_KEYS)
         chat += bool(kinds & _CHAT_PARTS)
         anthropic += bool(kinds & _BLOCKS) or message.get("type") == "message"
     anthropic += "system" in about and about["system"] is not None

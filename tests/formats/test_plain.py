@@ -1,0 +1,156 @@
+"""Plain message lists: four shapes, two interfaces told apart by what the messages hold, and nothing else taken for one."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.errors import UnsupportedTranscript
+from palaver.formats import detect, open_source
+from palaver.log import Instructions, Toolset
+from palaver.messages import Role
+from palaver.store.memory import MemoryStore
+from tests.formats.chats import anthropic, chat, document, imported, refused, views, written
+from tests.formats.transcripts import jsonl, read_bytes
+
+SHAPES: dict[str, Callable[[list[dict[str, Any]]], bytes]] = {
+    "array": document,
+    "indented": lambda messages: json.dumps(messages, indent=1).encode(),
+    "object": lambda messages: document({"model": "gpt-4o", "messages": messages}),
+    "lines": lambda messages: jsonl({"messages": messages}, {"messages": messages}),
+    "objects": lambda messages: document([{"messages": messages}, {"messages": messages}]),
+    "message lines": lambda messages: jsonl(*messages),
+}
+LISTS: dict[str, Callable[[], list[dict[str, Any]]]] = {"chat-completions": chat, "anthropic-messages": anthropic}
+
+
+def name_of(folder: Path, data: bytes) -> str:
+    """Find the format of a file."""
+    with open_source(written(folder, data)) as source:
+        return detect(source).name
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", LISTS)
+def test_every_shape_of_both_interfaces(tmp_path: Path, shape: str, name: str) -> None:
+    """It is found out, read whole into valid histories, and adds nothing the second time."""
+    messages = LISTS[name]()
+    path = written(tmp_path, SHAPES[shape](messages))
+    assert name_of(tmp_path, path.read_bytes()) == name
+    store = MemoryStore()
+    found = imported(store, path)
+    count = 2 if shape in {"lines", "objects"} else 1
+    assert [one.records for one in found] == [len(messages)] * count
+    assert [one.messages for one in found] == [len(messages)] * count
+    assert {loss.code for one in found for loss in one.losses} <= {"stub"}
+    assert all(refused(store, view) == [] for view in views(store, found))
+    assert [one.entries for one in imported(store, path)] == [0] * count
+
+
+def test_roles_calls_and_results(tmp_path: Path) -> None:
+    """Calls and results of both interfaces become the same blocks; results alone are a tool's message."""
+    for name, make in LISTS.items():
+        said = read_bytes(tmp_path, document(make())).said()
+        assert {call.name for message in said for call in message.tool_calls()} == {"look"}, name
+        assert {message.role for message in said if message.tool_results()} == {Role.TOOL}, name
+        assert said[-1].text_content().endswith("."), name
+
+
+def test_system_and_tools_beside_the_messages_are_kept(tmp_path: Path) -> None:
+    """Anthropic's system, as text or blocks, instructs; declared tools are no stubs, in their order."""
+    system = [
+        {"type": "text", "text": "One.", "cache_control": {"type": "ephemeral"}},
+        {"type": "text", "text": "Two."},
+    ]
+    tools = [
+        {"name": "leap", "input_schema": {"type": "object"}},
+        {"name": "look", "description": "D", "input_schema": {"type": "object", "properties": {"where": {}}}},
+    ]
+    for about, texts in ((system, ["One.", "Two."]), ("One.", ["One."])):
+        found = read_bytes(tmp_path, document({"messages": anthropic(), "tools": tools, "system": about}))
+        told, declared = found.entries()[:2]
+        assert isinstance(told, Instructions)
+        assert [section.text for section in told.sections] == texts
+        assert isinstance(declared, Toolset)
+        assert [(tool.name, tool.stub) for tool in declared.tools] == [("leap", False), ("look", False)]
+        assert found.losses == []
+
+
+def test_tools_of_chat_completions(tmp_path: Path) -> None:
+    """A declared tool is kept as it is; one that is only called is reconstructed and reported."""
+    found = read_bytes(
+        tmp_path, document({"messages": chat(), "tools": [{"type": "function", "function": {"name": "leap"}}]})
+    )
+    (tools,) = [entry for entry in found.entries() if isinstance(entry, Toolset)]
+    assert [(tool.name, tool.stub) for tool in tools.tools] == [("leap", False), ("look", True)]
+    assert [loss.code for loss in found.losses] == ["stub"]
+
+
+def test_text_alone_is_chat_completions(tmp_path: Path) -> None:
+    """Where nothing tells the interfaces apart, the more common one is assumed; a system beside the messages is Anthropic's."""
+    plain = [{"role": "user", "content": "Hm?"}, {"role": "assistant", "content": [{"type": "text", "text": "Hm."}]}]
+    assert name_of(tmp_path, document(plain)) == "chat-completions"
+    assert name_of(tmp_path, document({"system": "Be brief.", "messages": plain})) == "anthropic-messages"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"version": 1, "sessionId": "s", "messages": [{"role": "user", "content": [], "id": "m", "ts": 1}]},
+        {"sessionId": "s", "messages": [{"id": "m", "type": "user", "content": "Hm?"}]},
+        [{"role": "user", "parts": [{"text": "Hm?"}]}],
+        [{"role": "user", "content": "Hm?", "agent": "main", "is_demo": True}],
+        {"samples": [{"messages": chat()}]},
+        {"messages": []},
+        {"messages": "none"},
+        [{"role": "wizard", "content": "Hm?"}],
+        [{"role": "user"}],
+        [1, 2],
+    ],
+)
+def test_what_is_no_plain_list_is_refused(tmp_path: Path, other: Any) -> None:  # noqa: ANN401
+    """Records of other programs, and lists without messages, are refused with a word about what they look like."""
+    with pytest.raises(UnsupportedTranscript, match="is not a transcript palaver can read: it is"):
+        name_of(tmp_path, document(other))
+
+
+def test_a_list_that_grew_adds_what_is_new(tmp_path: Path) -> None:
+    """The same file with more messages adds those; a changed one makes a branch."""
+    store = MemoryStore()
+    imported(store, written(tmp_path, document(chat()[:4])))
+    (grown,) = imported(store, written(tmp_path, document(chat())))
+    assert (grown.outcome, grown.dialogs) == ("grown", 1)
+    changed = chat()
+    changed[1]["content"] = "What?"
+    (again,) = imported(store, written(tmp_path, document(changed)))
+    assert (again.outcome, again.dialogs) == ("rewritten", 2)
+
+
+def test_what_stands_beside_is_metadata_or_named(tmp_path: Path) -> None:
+    """Short values beside the messages are kept with the conversation, others are named in a note."""
+    found = read_bytes(tmp_path, document({"messages": chat(), "score": 3, "trace": {"a": 1}, "model": "gpt-4o"}))
+    assert found.conversations[0].metadata == {"score": 3, "model": "gpt-4o"}
+    assert found.conversations[0].model == "gpt-4o"
+    assert [loss.reason for loss in found.losses if loss.code == "skipped"] == [
+        "Fields that stay in the source only: trace (1)."
+    ]
+
+
+def test_a_large_document_that_is_one_list(tmp_path: Path) -> None:
+    """A first message larger than what formats are found from does not hide what the list is."""
+    big = [{"role": "system", "content": "x" * 300_000}, *chat()[1:]]
+    indented = [json.dumps(value, indent=1).encode() for value in (big, {"messages": big})]
+    for data in (document({"messages": big}), document(big), jsonl({"messages": big}), *indented):
+        assert name_of(tmp_path, data) == "chat-completions"
+        assert read_bytes(tmp_path, data).counted() == 7
+
+
+def test_messages_keep_time_and_metadata(tmp_path: Path) -> None:
+    """A time beside a message is its time, and holds for those after it until the next one."""
+    messages = chat()
+    messages[1] |= {"timestamp": "2026-01-01T00:00:00Z", "metadata": {"by": "me"}}
+    said = read_bytes(tmp_path, document(messages)).said()
+    assert {message.timestamp for message in said} == {1767225600.0}
+    assert said[1].metadata == {"by": "me"}
