@@ -41,6 +41,10 @@ def body(draft: Draft) -> Body:
         out["tool_choice"] = draft.choice if draft.choice in _CHOICES else {"type": "function", "name": draft.choice}
     if call.max_tokens is not None:
         out["max_output_tokens"] = max(call.max_tokens, LEAST_TOKENS)
+        if call.max_tokens < LEAST_TOKENS:
+            draft.notes.add(
+                None, "parameter", How.CHANGED, f"max_tokens: the provider takes no less than {LEAST_TOKENS}"
+            )
     if call.temperature is not None:
         out["temperature"] = call.temperature
     if call.stream:
