@@ -6,7 +6,8 @@ import os
 import sys
 import traceback
 from importlib.metadata import version
-from typing import Annotated, TextIO
+from io import TextIOWrapper
+from typing import Annotated
 
 import typer
 
@@ -48,14 +49,22 @@ def _root(
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and give its exit code; the entry point exits with it."""
     words = sys.argv[1:] if arguments is None else arguments
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a report on a terminal without Unicode
     try:
         code = _run(words)
         sys.stdout.flush()  # here, where a full disk or a reader that went away is still ours to tell
     except BrokenPipeError:  # the reader of our output, such as head, has enough
-        _give_up(sys.stdout)
+        _give_up()
+        return Exit.OK
+    except SystemExit as stop:
+        if not isinstance(stop.__context__, BrokenPipeError):
+            raise
+        _give_up()  # the same; this is how Typer ends then
         return Exit.OK
     except OSError as error:
-        _give_up(sys.stdout)
+        _give_up()
         errors().print(f"palaver: the output cannot be written: {error.strerror or error}.", style="red")
         return Exit.OUTPUT
     return code
@@ -83,10 +92,14 @@ def _run(words: list[str]) -> int:
         return Exit.DEFECT
 
 
-def _give_up(stream: TextIO) -> None:
+def _give_up() -> None:
     """Let what is still buffered go nowhere: the interpreter would try to write it again at its end, and complain."""
+    try:
+        number = sys.stdout.fileno()
+    except OSError:  # a stream in memory keeps nothing back
+        return
     nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
+    os.dup2(nowhere, number)
     os.close(nowhere)
 
 

@@ -124,7 +124,9 @@ def _progress(*, hidden: bool) -> Progress:
         TextColumn("{task.description}", markup=False),
         TextColumn("{task.fields[records]:,} records"),
     )
-    return Progress(*columns, TimeElapsedColumn(), console=errors(), transient=True, disable=hidden)
+    console = errors()
+    hidden = hidden or not console.is_terminal
+    return Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=hidden)
 
 
 def _say(progress: Progress, row: dict[str, object], *, json: bool, all_losses: bool) -> None:

@@ -1,0 +1,353 @@
+"""Bad input of every kind: a clear message on one screen, the right exit code, nothing lost, nothing half written."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import apsw
+import pytest
+
+from palaver.cli import main
+from palaver.store import open_store
+from tests.cli.commands import PROGRAM, Palaver, Ran, child, rollout, run, talk
+
+SCREEN = 24
+"""The lines of a terminal (DEC VT100)."""
+
+NOBODY = 65534
+"""The user without rights, by custom of Linux and macOS (there 65534 is unused, which serves as well)."""
+
+
+def is_clear(ran: Ran, code: int, *words: str) -> None:
+    """Say that a command was refused in words: on one screen of standard error, without a traceback, with these words in it."""
+    assert (ran.code, ran.out) == (code, ""), ran
+    said = " ".join(ran.err.split())
+    assert all(word in said for word in words), said
+    assert "Traceback" not in said
+    assert len(ran.err.splitlines()) <= SCREEN
+    assert len(said) < 80 * SCREEN
+
+
+# --- files ----------------------------------------------------------------------------------------------------------------------
+
+FILES: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "empty"),
+    "blank": (b"\n\n  \n", "blanks"),
+    "text": (b"Dear diary,\ntoday nothing happened.\n", "no JSON"),
+    "json": (b'{"name": "x", "version": 1}', "JSON object"),
+    "lines": (b'{"a": 1}\n' * 50, "JSON lines"),
+    "number": (b"12\n", "no JSON"),
+    "binary": (bytes(range(256)) * 64, "binary"),
+    "zip": (b"PK\x03\x04" + bytes(100), "zip"),
+    "latin": ("\u00e4\u00f6\u00fc caf\u00e9\n".encode("latin-1") * 20, "UTF-8"),
+    "utf16": (talk().decode().encode("utf-16"), "UTF-16"),
+    "sqlite": (b"SQLite format 3\0" + bytes(84), "SQLite"),
+    "zstd": (b"\x28\xb5\x2f\xfd" + b"garbage" * 9, "zstd"),
+    "gzip": (b"\x1f\x8b\x08" + b"garbage" * 9, "gzip"),
+    "bundle": (b"palaver-bundle 1\nentry 3 ", "damaged at byte"),
+    "newer": (b"palaver-bundle 7\n", "version 7"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_file_that_is_no_transcript(stocked: Palaver, name: str) -> None:
+    """Import and doctor say what it looks like; the store holds what it held."""
+    data, word = FILES[name]
+    path = stocked.file(name, data)
+    before = stocked("stats", "--json").out
+    for command in ("import", "doctor") if name not in {"bundle", "newer"} else ("import",):
+        is_clear(stocked(command, path), 3, word, name)
+    assert stocked("stats", "--json").out == before
+    assert stocked("sessions", "--trash").out.startswith("No sessions")
+
+
+def test_a_path_that_is_no_file(palaver: Palaver, tmp_path: Path) -> None:
+    """A folder, a missing file, a file in a file, a name that no system takes."""
+    (tmp_path / "folder").mkdir()
+    file = palaver.file("file", b"")
+    os.mkfifo(tmp_path / "pipe")
+    for path, word in {
+        tmp_path / "folder": "directory",
+        tmp_path / "missing": "no such file",
+        file / "below": "no such file",
+        tmp_path / "pipe": "no regular file",
+        tmp_path / ("x" * 300): "",
+    }.items():
+        is_clear(palaver("import", path), 3, word)
+
+
+GARBAGE = {
+    "zeros": b"",
+    "letters": b"garbage ",
+    "one line": b'{"type": "user", "text": "',
+    "lines": b'{"type": "nothing", "n": 1}\n',
+    "brackets": b"[[[[[[[[",
+    "a transcript's head": b"\x01\x02{]",
+}
+
+
+@pytest.fixture
+def gigabyte(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """Make a file of 1 GB, or half of that where it is read to the end, that begins with garbage of some kind; the rest is a hole, which reads as zeros."""
+    path = tmp_path / "garbage"
+    head = rollout() if request.param == "a transcript's head" else b""
+    with path.open("wb") as file:
+        file.write(head + GARBAGE[request.param] * (1 << 18))
+        file.truncate(1 << (29 if head else 30))
+    yield path
+    path.unlink()
+
+
+MEASURED = """
+import resource, sys
+from palaver.cli import main
+from palaver.cli.app import app
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+code = main()
+after = resource.getrusage(resource.RUSAGE_SELF)
+print("measured", after.ru_maxrss - before, after.ru_utime, file=sys.stderr)
+sys.exit(code)
+"""
+
+
+@pytest.mark.parametrize("gigabyte", GARBAGE, indirect=True)
+def test_a_gigabyte_of_garbage(palaver: Palaver, gigabyte: Path) -> None:
+    """It is refused, or what it holds is imported and the garbage reported, in bounded memory; nothing of it is half written."""
+    ran = subprocess.run(
+        [sys.executable, "-c", MEASURED, "import", str(gigabyte), "--no-source", "--store", str(palaver.store)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    said, _, figures = ran.stderr.rpartition("measured ")
+    grown = int(figures.split()[0]) // (
+        1 << 10 if sys.platform != "darwin" else 1 << 20
+    )  # KiB on Linux, bytes on macOS
+
+    assert grown < 400, f"{grown} MB more than at the start"
+    assert len(said.splitlines()) <= SCREEN
+    assert "Traceback" not in said
+    if ran.returncode:
+        assert (ran.returncode, ran.stdout) == (3, "")
+        assert palaver("sessions").out.startswith("No sessions")
+    else:
+        assert "bad_record" in ran.stdout or "torn_tail" in ran.stdout
+
+
+def test_damage_costs_itself_only(palaver: Palaver) -> None:
+    """A torn tail, a bad line, a dangling parent, a duplicate id: the rest is imported, and each is reported with its place."""
+    lines = talk().splitlines()
+    lines[1] = b'{"broken": '
+    lines.insert(5, lines[4])
+    data = b"\n".join(lines)[:-40]
+    row = palaver.imported(data)
+    lost = {loss["code"]: loss["place"] for loss in row["lost"]}
+
+    assert lost["bad_record"] == "line 2"
+    assert lost["duplicate_id"] == "line 6"
+    assert lost["torn_tail"] == "line 12"
+    assert lost["dangling_parent"].startswith("line ")
+    assert row["records"] == 9
+    assert palaver("view", "talk", "--wire", "anthropic", "--then", "Go on.").code == 0
+
+
+# --- stores ---------------------------------------------------------------------------------------------------------------------
+
+READING = ("sessions", "show talk", "tree talk", "view talk", "recall 0123456789ab:1", "search x", "doctor", "stats")
+
+
+@pytest.mark.parametrize("words", [*READING, "export talk --to markdown"])
+def test_a_missing_store(palaver: Palaver, words: str) -> None:
+    """Only import makes one; every other command says how to come by one, and makes nothing."""
+    is_clear(palaver(*words.split()), 4, "palaver import")
+    assert not palaver.store.exists()
+
+
+@pytest.mark.parametrize("words", [*READING, "import {file}", "export talk --to markdown"])
+def test_a_store_from_a_newer_version(stocked: Palaver, words: str) -> None:
+    """It is refused with both numbers, and its bytes stay as they are."""
+    connection = apsw.Connection(str(stocked.store))
+    connection.pragma("user_version", 99)
+    connection.close()
+    before = stocked.store.read_bytes()
+    is_clear(stocked(*words.format(file=stocked.file("new.jsonl", rollout())).split()), 5, "99", "newer")
+    assert stocked.store.read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["sessions", "import"])
+def test_a_file_that_is_no_store(palaver: Palaver, command: str) -> None:
+    """A foreign SQLite database, a text, a folder: refused by name, and not touched."""
+    file = palaver.file("talk.jsonl", talk())
+    foreign = palaver.folder / "foreign.db"
+    connection = apsw.Connection(str(foreign))
+    connection.execute("CREATE TABLE mine (x); INSERT INTO mine VALUES (1)")
+    connection.close()
+    text = palaver.file("text.db", b"no database at all")
+    for path in (foreign, text, palaver.folder):
+        before = path.read_bytes() if path.is_file() else None
+        words = (command, file) if command == "import" else (command,)
+        is_clear(run(*words, "--store", path), 3, "no palaver store")
+        assert (path.read_bytes() if path.is_file() else None) == before
+
+
+@pytest.mark.parametrize("url", ["postgres://host/db", "ftp://x", "sqlite://host/x", "sqlite:relative", "memory:"])
+def test_an_address_that_is_no_stores(url: str) -> None:
+    """The error says what an address looks like."""
+    ran = run("sessions", "--store", url)
+    is_clear(ran, 4 if url == "memory:" else 3, url.partition(":")[0])
+
+
+def test_a_damaged_store_is_named_by_its_handle(stocked: Palaver) -> None:
+    """A byte flipped behind the store's back: doctor names the entry, no other command ends in a traceback, and no export launders it."""
+    handle = stocked("show", "talk", "--json").rows()[-1]["handle"]
+    connection = apsw.Connection(str(stocked.store))
+    connection.execute(
+        "UPDATE bodies SET body = CAST(replace(CAST(body AS TEXT), 'Another answer', 'Another lie!!!') AS BLOB)"
+    )
+    connection.close()
+    ran = stocked("doctor", "--json")
+
+    assert ran.code == 1
+    assert [(one["place"], one["code"]) for one in ran.row()["findings"] if one["severity"] == "fault"] == [
+        (handle, "damaged_entry")
+    ]
+    assert ran.row()["entries"]["unreachable"] == 1
+    assert not any(ran.row()["valid"].values())
+    assert stocked("export", "talk", "--to", "bundle", "-o", stocked.folder / "b").code == 5
+    assert not (stocked.folder / "b").exists()
+    assert stocked("doctor", "talk").code == 1
+
+
+def as_nobody(*words: object) -> Ran:
+    """Run a command in a child as an ordinary user. It is forked, for such a user may not be allowed to start this Python."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        pid = os.fork()
+        if pid == 0:
+            code = 99
+            try:
+                os.dup2(out.fileno(), 1)
+                os.dup2(err.fileno(), 2)
+                if os.geteuid() == 0:
+                    os.setgroups([])
+                    os.setgid(NOBODY)
+                    os.setuid(NOBODY)
+                sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
+                code = main([str(word) for word in words])
+                sys.stderr.flush()
+            finally:
+                os._exit(code)
+        _, status = os.waitpid(pid, 0)
+        out.seek(0)
+        err.seek(0)
+        return Ran(os.waitstatus_to_exitcode(status), out.read().decode(), err.read().decode())
+
+
+@pytest.fixture
+def readable(stocked: Palaver) -> Iterator[Palaver]:
+    """Make the store, and the folder it lies in, readable and not writable by an ordinary user."""
+    shut = [stocked.folder, *stocked.folder.iterdir()]
+    above = [
+        folder for folder in stocked.folder.parents if folder.stat().st_uid == os.geteuid() and folder != Path("/")
+    ]
+    modes = {path: path.stat().st_mode for path in (*shut, *above)}
+    for path in above:
+        path.chmod(modes[path] | 0o055)
+    for path in shut:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    yield stocked
+    for path, mode in modes.items():
+        path.chmod(mode)
+
+
+def test_a_read_only_folder(readable: Palaver) -> None:
+    """An ordinary user reads a store there; writing, and making one, are refused with the place."""
+    assert "talk" in as_nobody("sessions", "--store", readable.store).out
+    assert "Another answer" in as_nobody("show", "talk", "--store", readable.store).out
+    searched = as_nobody("search", "answer", "--store", readable.store)
+    assert (searched.code, "are not searched" in searched.err) == (0, True)
+    file = readable.folder / "talk.jsonl"
+    is_clear(as_nobody("import", file, "--store", readable.store), 5, "may not be written")
+    is_clear(as_nobody("import", file, "--store", readable.folder / "new.db"), 5, "may not be written")
+    is_clear(as_nobody("doctor", "talk", "--repair", "--store", readable.store), 5, "may not be written")
+    exported = as_nobody("export", "talk", "--to", "markdown", "-o", readable.folder / "x", "--store", readable.store)
+    is_clear(exported, 8, "cannot be written")
+    assert sorted(path.name for path in readable.folder.iterdir()) == ["store.db", "talk.jsonl"]
+
+
+def test_a_second_process_holds_the_store(stocked: Palaver) -> None:
+    """A writer that waits too long is told, and nothing of it is written; readers do not wait."""
+    other = apsw.Connection(str(stocked.store))
+    other.execute("BEGIN IMMEDIATE")
+    ran = stocked("import", stocked.file("c.jsonl", rollout()))
+    seen = stocked("sessions", "--json")
+    other.execute("ROLLBACK")
+    other.close()
+
+    is_clear(ran, 5, "Another writer held")
+    assert [row["name"] for row in seen.rows()] == ["talk"]
+    assert stocked("import", stocked.file("c.jsonl", rollout())).code == 0
+
+
+def test_two_imports_at_once(palaver: Palaver) -> None:
+    """Two processes that import into one new store both succeed, and everything is there once."""
+    files = [palaver.file("a.jsonl", talk()), palaver.file("b.jsonl", rollout())]
+    running = [
+        subprocess.Popen([*PROGRAM, "import", str(file), "--store", str(palaver.store)], stdout=subprocess.PIPE)
+        for file in files
+    ]
+    for one in running:
+        one.communicate(timeout=100)
+
+    assert [one.returncode for one in running] == [0, 0]
+    assert len(palaver("sessions", "--json").rows()) == 2
+    assert palaver("doctor").code == 0
+
+
+# --- where it is kept -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_default_store_is_one_private_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the user's data folder, made with 0700 and 0600; PALAVER_STORE names another, and --store wins over both."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    file = tmp_path / "talk.jsonl"
+    file.write_bytes(talk())
+    assert run("import", file).code == 0
+    if sys.platform == "linux":
+        store = tmp_path / "data" / "palaver" / "palaver.db"
+        assert store.stat().st_mode & 0o777 == 0o600
+        assert store.parent.stat().st_mode & 0o777 == 0o700
+    monkeypatch.setenv("PALAVER_STORE", str(tmp_path / "named.db"))
+    assert run("sessions").code == 4
+    assert run("import", file).code == 0
+    assert (tmp_path / "named.db").exists()
+    assert run("sessions", "--store", tmp_path / "third.db").code == 4
+    assert len(run("sessions", "--json").rows()) == 1
+
+
+def test_a_home_folder_that_cannot_be_used(tmp_path: Path) -> None:
+    """Without a place for the default store the error says so (the tests' home folder is no folder)."""
+    file = tmp_path / "talk.jsonl"
+    file.write_bytes(talk())
+    ran = child("import", file)
+    assert ran.code in {4, 5}
+    assert "Traceback" not in ran.err
+
+
+def test_the_store_survives_all_of_this(stocked: Palaver) -> None:
+    """What is there after a refused import is what was there before, to the byte of every entry."""
+    store = open_store(str(stocked.store))
+    (record,) = store.sessions()
+    bodies = [list(store.bodies(node.dialog_id)) for node in store.nodes(record.session_id)]
+    store.close()
+    for name, (data, _) in FILES.items():
+        stocked("import", stocked.file(name, data))
+    store = open_store(str(stocked.store))
+    assert [list(store.bodies(node.dialog_id)) for node in store.nodes(record.session_id)] == bodies
+    assert [list(store.verify(node.dialog_id)) for node in store.nodes(record.session_id)] == [[], []]
+    store.close()

@@ -1,0 +1,343 @@
+"""Every command: what it prints, as text and as JSON, and how it ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from palaver.cli.app import app
+from palaver.cli.outcome import EXIT_HELP, Exit
+from palaver.store import open_store
+from palaver.transcripts import EXPORTS
+from palaver.wire import PROFILES, validate
+from tests.cli.commands import CODE, PATH, Palaver, child, rollout, run, talk
+
+COMMANDS: dict[str, Any] = vars(get_command(app))["commands"]
+
+IMPORT_KEYS = {"file", "format", "session", "name", "outcome", "dialogs", "entries", "records", "messages", "lost"}
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_of_every_command(command: str) -> None:
+    """Help goes to standard output, names every option with a sentence, and ends with 0."""
+    ran = run(*command.split(), "--help")
+
+    assert (ran.code, ran.err) == (0, "")
+    if command:
+        options = [one for one in COMMANDS[command].params if one.name != "help"]
+        assert all(one.help for one in options), "an option without a word about it"
+        assert all(name in ran.out for one in options for name in one.opts if name.startswith("-"))
+
+
+def test_help_lists_every_exit_code() -> None:
+    """The help of the whole says what each exit code means."""
+    assert {int(code) for code in Exit} == {int(part.split()[0]) for part in EXIT_HELP.partition(": ")[2].split("; ")}
+    assert "130 interrupted" in " ".join(run("--help").out.split())
+
+
+def test_no_words_give_help_and_an_error() -> None:
+    """Without a command there is help, and the exit code says that nothing was done."""
+    ran = run()
+    assert ran.code == 2
+    assert "Commands:" in ran.out + ran.err
+
+
+def test_version() -> None:
+    """`--version` prints one line."""
+    assert run("--version").out.startswith("palaver 0.")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "close"),
+    [
+        ("veiw x", 2, "view"),
+        ("view x --wrie y", 2, "--wire"),
+        ("sessions --lmit 3", 2, "--limit"),
+        ("sessions --limit many", 2, "integer"),
+        ("search", 2, "QUERY"),
+        ("import", 2, "PATH"),
+        ("export talk", 2, "--to"),
+        ("view talk --at -1", 2, "--at"),
+        ("view talk --budget 0", 2, "--budget"),
+        ("doctor --repair", 2, "--repair"),
+        ("export talk --to bundle --view", 2, "bundle"),
+        ("view tlak", 4, "talk"),
+        ("view talk --policy defualt", 4, "default"),
+        ("view talk --wire anthropc", 4, "anthropic"),
+        ("export talk --to markdwon", 4, "markdown"),
+        ("view talk --at 999", 4, "newest entry"),
+        ("doctor tlak", 4, "talk"),
+        ("show talk --dialog 123", 3, "6 digits"),
+        ("recall what", 3, "handle"),
+        ("recall 0123456789ab:3", 4, "0123456789ab"),
+    ],
+)
+def test_wrong_words_are_told_apart_with_what_is_close(stocked: Palaver, words: str, code: int, close: str) -> None:
+    """What is wrong is said on one screen of standard error, with what was probably meant; standard output stays empty."""
+    ran = stocked(*words.split())
+
+    assert (ran.code, ran.out) == (code, "")
+    assert close in " ".join(ran.err.split())
+    assert len(ran.err.splitlines()) <= 24
+
+
+def test_an_error_is_json_where_json_was_asked_for(stocked: Palaver) -> None:
+    """With --json an error is an object on standard output: its kind, its words, its hint."""
+    ran = stocked("view", "tlak", "--json")
+
+    assert ran.code == 4
+    assert ran.row()["error"]["kind"] == "UnknownSession"
+    assert "talk" in ran.row()["error"]["message"]
+    assert ran.err == ""
+
+
+# --- import ------------------------------------------------------------------------------------------------------------------
+
+
+def test_import_says_what_became_of_each_conversation(palaver: Palaver) -> None:
+    """One object a session with the keys of the contract; a second import adds nothing."""
+    row = palaver.imported(talk())
+    again = palaver.imported(talk())
+
+    assert set(row) == IMPORT_KEYS
+    assert (row["format"], row["outcome"], row["records"], row["dialogs"]) == ("claude-code", "new", 11, 2)
+    assert all({"place", "reason"} <= set(loss) for loss in row["lost"])
+    assert (again["outcome"], again["entries"], again["session"]) == ("unchanged", 0, row["session"])
+
+
+def test_import_of_several_files_goes_on_after_a_bad_one(palaver: Palaver) -> None:
+    """A file that is no transcript stops none of the others; the exit code says that one failed."""
+    files = [palaver.file("talk.jsonl", talk()), palaver.file("note.txt", "hello"), palaver.file("c.jsonl", rollout())]
+    ran = palaver("import", *files, "--json")
+
+    assert ran.code == 1
+    assert [row.get("format") or row["error"]["kind"] for row in ran.rows()] == [
+        "claude-code",
+        "UnsupportedTranscript",
+        "codex",
+    ]
+    words = palaver("import", *files)
+    assert (words.code, len(words.out.splitlines()) >= 2) == (1, True)
+    assert "note.txt" in words.err
+
+
+def test_import_keeps_the_subject_and_may_decline_the_source(palaver: Palaver) -> None:
+    """`--subject` is listed; `--no-source` keeps no file."""
+    palaver("import", palaver.file("talk.jsonl", talk()), "--subject", "mara", "--no-source")
+    (row,) = palaver("sessions", "--subject", "mara", "--json").rows()
+
+    store = open_store(str(palaver.store))
+    assert [source.raw for source in store.sources(row["session"])] == [None]
+    store.close()
+
+
+def test_losses_are_listed_on_request(palaver: Palaver) -> None:
+    """The first few losses are shown with a word about the others; `--losses` lists them all."""
+    bad = b"".join(b"{broken %d\n" % n for n in range(9))
+    path = palaver.file("talk.jsonl", talk() + bad)
+    short, whole = palaver("import", path), palaver("import", path, "--losses")
+
+    assert "--losses lists them all" in short.out
+    assert whole.out.count("is no JSON") == 9
+    assert "line 12:" in whole.out
+
+
+# --- sessions, tree, show, recall, search, stats -------------------------------------------------------------------------------
+
+
+def test_sessions_are_listed_by_when_they_were_active(stocked: Palaver) -> None:
+    """Newest activity first, as recorded: not by when they were imported."""
+    stocked("import", stocked.file("c.jsonl", rollout()))
+    rows = stocked("sessions", "--json").rows()
+
+    assert [row["name"] for row in rows] == ["talk", "c"]
+    assert all(row["updated_at"] < 1.8e9 for row in rows), "the recording's time, not today's"
+    assert {"session", "name", "dialogs", "messages", "workdir", "created_at", "updated_at"} <= set(rows[0])
+    assert len(stocked("sessions", "--limit", "1", "--json").rows()) == 1
+    assert stocked("sessions", "--trash").out.startswith("No sessions")
+
+
+@pytest.mark.parametrize("columns", ["40", "80", "200"])
+def test_the_table_of_sessions_keeps_its_numbers_on_any_terminal(stocked: Palaver, columns: str) -> None:
+    """Names and folders are cut where the terminal is narrow; ids and counts never are."""
+    ran = child("sessions", "--store", stocked.store, COLUMNS=columns)
+
+    head, line = ran.out.splitlines()
+    assert {"session", "dialogs", "messages"} <= set(head.split())
+    assert line.split()[0] == stocked("sessions", "--json").row()["session"][:12]
+    assert all(len(each) <= int(columns) for each in (head.rstrip(), line.rstrip())) or columns == "40"
+
+
+def test_tree_names_every_dialog(stocked: Palaver) -> None:
+    """The tree shows the rewind as a fork; with --json each dialog has its ranges."""
+    rows = stocked("tree", "talk", "--json").rows()
+
+    assert [row["relation"] for row in rows] == ["root", "fork"]
+    assert rows[1]["parent"] == rows[0]["dialog"]
+    assert sum(stop - start for _, start, stop in rows[1]["ranges"]) > 0
+    assert all(row["dialog"][:8] in stocked("tree", "talk").out for row in rows)
+
+
+def test_show_gives_everything_as_markdown_entries_or_json(stocked: Palaver) -> None:
+    """All three forms hold the same messages; --last takes the end of it."""
+    text, lines = stocked("show", "talk"), stocked("show", "talk", "--entries")
+    rows = stocked("show", "talk", "--json").rows()
+
+    assert "Please look at" in text.out
+    assert len(lines.out.splitlines()) == len(rows)
+    assert [row["kind"] for row in rows].count("message") == 9
+    assert stocked("show", "talk", "--json", "--last", "2").rows() == rows[-2:]
+    assert "Please look at" not in stocked("show", "talk", "--last", "1").out
+
+
+def test_recall_brings_back_exactly_what_was_recorded(stocked: Palaver) -> None:
+    """Tabs, carriage returns and escape sequences come back as they were: a pipe gets bytes, not a rendering."""
+    rows = stocked("show", "talk", "--json").rows()
+    handles = [row["handle"] for row in rows if row["kind"] == "message" and row["message"]["role"] == "tool"]
+    texts = [child("recall", handle, "--store", stocked.store).out for handle in handles]
+
+    assert texts[1:] == [f"{CODE}\n", "\x1b[31mred\x1b[0m \x1b]0;title\x07\n"]
+    assert stocked("recall", handles[1], "--json").row()["found"]["kind"] == "message"
+
+
+@pytest.mark.parametrize("query", [PATH, "會話狀態", "狀態", "reader.entries[0]", "ls --color", "compile.py look"])
+def test_search_finds_chinese_code_and_paths(stocked: Palaver, query: str) -> None:
+    """What was said, asked of tools and given back by them is found as it was written; each hit has a handle that recall takes."""
+    rows = stocked("search", query, "--json").rows()
+
+    assert rows
+    assert stocked("recall", rows[0]["handle"]).code == 0
+    assert set(rows[0]) == {"handle", "session", "kind", "role", "snippet", "score"}
+
+
+def test_search_sees_what_was_imported_since(stocked: Palaver) -> None:
+    """The index is brought up to date by the search itself; a session can be asked alone."""
+    assert stocked("search", "twelve").out == "Nothing found.\n"
+    stocked("import", stocked.file("c.jsonl", rollout()))
+
+    assert len(stocked("search", "twelve", "--json").rows()) == 1
+    assert stocked("search", "twelve", "--session", "talk", "--json").rows() == []
+    assert len(stocked("search", "it", "--limit", "1", "--json").rows()) == 1
+
+
+def test_stats_count_the_store_and_a_session(stocked: Palaver) -> None:
+    """Figures are numbers; those of one session are part of those of the store."""
+    stocked("import", stocked.file("c.jsonl", rollout()))
+    store, session = stocked("stats", "--json").row(), stocked("stats", "talk", "--json").row()
+
+    assert (store["sessions"], session["sessions"]) == (2, 1)
+    assert session["tools"] == {"Bash": 2, "Read": 1}
+    assert store["tools"]["shell"] == 1
+    assert store["messages"] > session["messages"]
+    assert "claude-opus-4-6" in stocked("stats").out
+
+
+# --- view, export ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wire", PROFILES)
+def test_view_gives_a_request_that_its_provider_takes(stocked: Palaver, wire: str) -> None:
+    """The keys of the contract; a session that ends on the assistant's words is a history, with --then the next request."""
+    row = stocked("view", "talk", "--wire", wire, "--json").row()
+    asked = stocked("view", "talk", "--wire", wire, "--then", "Go on.", "--json").row()
+
+    assert {"request", "tokens", "omitted", "report"} <= set(row)
+    assert (row["history"], asked["history"]) == (True, False)
+    assert validate(row["request"], PROFILES[wire], as_history=True) == ()
+    assert validate(asked["request"], PROFILES[wire], as_history=False) == ()
+    assert "Go on." in json.dumps(asked["request"])
+
+
+def test_view_leaves_out_under_a_budget_and_says_what(stocked: Palaver) -> None:
+    """What is left out has a place that recall takes, and a reason; --explain says so in words."""
+    full = stocked("view", "talk", "--wire", "anthropic", "--json").row()
+    row = stocked("view", "talk", "--wire", "anthropic", "--budget", full["tokens"] - 200, "--json").row()
+    words = stocked("view", "talk", "--budget", full["tokens"] - 200, "--explain")
+
+    assert row["tokens"] <= full["tokens"] - 200
+    assert row["omitted"]
+    for gone in row["omitted"]:
+        assert gone["reason"]
+        assert stocked("recall", gone["place"].partition(" ")[0]).code == 0
+    assert "palaver recall" in words.err
+
+
+def test_an_infeasible_budget_is_an_answer(stocked: Palaver) -> None:
+    """It has its own exit code, and its breakdown adds up."""
+    ran = stocked("view", "talk", "--wire", "openai-chat", "--budget", "5", "--json")
+    found = ran.row()["infeasible"]
+
+    assert ran.code == 6
+    assert sum(found["breakdown"].values()) == found["needed"] > found["budget"] == 5
+    assert "newest user message" in stocked("view", "talk", "--budget", "5").err
+
+
+def test_view_of_the_past_is_shorter(stocked: Palaver) -> None:
+    """`--at` gives what was there after that entry; the newest number gives all."""
+    first = stocked("tree", "talk", "--json").rows()[0]
+    words = ("view", "talk", "--dialog", first["dialog"], "--json")
+    views = [stocked(*words, "--at", at).row()["view"] for at in (3, first["entries"] - 1)]
+
+    assert len(views[0]) < len(views[1])
+    assert views[1] == stocked(*words).row()["view"]
+
+
+@pytest.mark.parametrize("form", EXPORTS)
+def test_export_to_a_file_and_to_standard_output(stocked: Palaver, form: str) -> None:
+    """Both hold the same bytes; the file is private, and what was there before is replaced whole."""
+    target = stocked.file("out", "old")
+    row = stocked("export", "talk", "--to", form, "-o", target, "--json").row()
+    piped = child("export", "talk", "--to", form, "--json", "--store", stocked.store)
+
+    assert piped.out.encode(errors="surrogateescape") == target.read_bytes()
+    assert json.loads(piped.err) == {**row, "file": None}
+    assert row["bytes"] == target.stat().st_size
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in stocked.folder.iterdir() if path.name.startswith(".")) == []
+
+
+def test_a_bundle_goes_from_store_to_store(stocked: Palaver, tmp_path: Path) -> None:
+    """Export, import and export again give the same bytes; a second import adds nothing."""
+    bundle, again = tmp_path / "talk.palaver", tmp_path / "again.palaver"
+    stocked("export", "talk", "--to", "bundle", "-o", bundle)
+    other = Palaver(tmp_path / "other")
+    row = other("import", bundle, "--json").row()
+    other("export", "talk", "--to", "bundle", "-o", again)
+
+    assert set(row) == IMPORT_KEYS
+    assert (row["format"], row["outcome"], row["dialogs"]) == ("palaver-bundle", "new", 2)
+    assert again.read_bytes() == bundle.read_bytes()
+    assert other("import", bundle, "--json").row()["outcome"] == "unchanged"
+    assert other("doctor").code == 0
+
+
+# --- doctor ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_doctor_of_a_healthy_store(stocked: Palaver) -> None:
+    """Every session is examined; no fault ends with 0, and no branch is written."""
+    ran = stocked("doctor", "--json")
+
+    assert ran.code == 0
+    assert ran.row()["healthy"] is True
+    assert set(ran.row()["valid"]) == set(PROFILES)
+    assert stocked("doctor", "talk", "--repair", "--json").row()["dialogs"] == 2
+
+
+def test_doctor_repairs_into_a_branch(palaver: Palaver) -> None:
+    """A file with a fault ends with 1; --repair imports it and writes a branch that is healthy by itself, the file as it was."""
+    path = palaver.file("bad.jsonl", talk().replace(b'"tool_use_id": "t3"', b'"tool_use_id": "t9"'))
+    before = path.read_bytes()
+    ran = palaver("doctor", path, "--repair", "--json")
+    *_, told = ran.rows()
+    branch = told["repaired"]
+
+    assert ran.code == 1
+    assert {"orphan_result", "unanswered_call"} <= {one["code"] for one in ran.rows()[0]["findings"]}
+    assert palaver("doctor", branch["session"], "--dialog", branch["dialog"]).code == 0
+    assert palaver("doctor", branch["session"]).code == 1
+    assert path.read_bytes() == before

@@ -1,0 +1,259 @@
+"""Around the commands: Ctrl-C, a kill, a full disk, a reader that goes away, terminals of every kind."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.commands import PROGRAM, Palaver, child, rollout, talk
+from tests.formats.transcripts import Claude, call, text
+
+ENDS = """
+import os, signal, sys
+from palaver.cli import main
+signal.signal(signal.SIGPROF, lambda *_: os.kill(os.getpid(), getattr(signal, sys.argv[2])))
+signal.setitimer(signal.ITIMER_PROF, float(sys.argv[1]))
+sys.exit(main(sys.argv[3:]))
+"""
+"""The entry point that gets a signal after so many seconds of its own work, so that no test waits."""
+
+LIMITED = """
+import resource, sys
+from palaver.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+sys.exit(main(sys.argv[2:]))
+"""
+"""The entry point under a limit on the size of files, which fails as a full disk does."""
+
+
+def long_talk(turns: int = 1000) -> bytes:
+    """A session whose import takes several durable steps: calls with results, a rewind in the middle."""
+    session = Claude()
+    for turn in range(turns):
+        session.user(f"u{turn}", f"question {turn} " + "because " * 60)
+        session.model(f"a{turn}", f"m{turn}", text(f"answer {turn}"), call(f"t{turn}"))
+        session.result(f"r{turn}", f"t{turn}", f"result {turn} " + "line " * 60)
+    session.user("again", "question 700 again", after="r699")
+    session.model("other", "other", text("another way"))
+    return session.bytes()
+
+
+@pytest.mark.parametrize("seconds", [0.05, 0.3])
+@pytest.mark.parametrize(("signal", "code"), [("SIGINT", 130), ("SIGKILL", -9)])
+def test_an_import_that_was_cut_off_is_taken_up(palaver: Palaver, signal: str, code: int, seconds: float) -> None:
+    """After Ctrl-C, or a kill, at any moment no half session is to be seen, the store is sound, and the same import completes it."""
+    file = palaver.file("talk.jsonl", long_talk())
+    ran = subprocess.run(
+        [sys.executable, "-c", ENDS, str(seconds), signal, "import", str(file), "--store", str(palaver.store)],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout) == (code, "")
+    assert "Traceback" not in ran.stderr
+    if palaver.store.exists():
+        assert palaver("doctor").code == 0
+        assert palaver("sessions", "--json").rows() == []
+    row = palaver("import", file, "--json").row()
+    other = Palaver(palaver.folder / "other")
+    whole = other("import", file, "--json").row()
+
+    assert (row["records"], row["messages"], row["dialogs"]) == (whole["records"], whole["messages"], 2)
+    assert said(palaver) == said(other)
+    assert palaver("import", file, "--json").row()["outcome"] == "unchanged"
+    assert len(palaver("sessions", "--json").rows()) == 1
+
+
+def said(palaver: Palaver) -> list[list[dict[str, object]]]:
+    """Give the entries of every dialog of the session `talk`."""
+    dialogs = [row["dialog"] for row in palaver("tree", "talk", "--json").rows()]
+    shown = [palaver("show", "talk", "--dialog", dialog, "--json").rows() for dialog in dialogs]
+    return [[{key: row[key] for key in row if key != "handle"} for row in rows] for rows in shown]
+
+
+@pytest.mark.parametrize("room", [1 << 13, 1 << 18])
+def test_a_full_disk_during_an_import(palaver: Palaver, room: int) -> None:
+    """The import fails with a clear word, shows no half session, and is completed when there is room."""
+    file = palaver.file("talk.jsonl", long_talk(400))
+    words = ["import", str(file), "--store", str(palaver.store)]
+    ran = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(room), *words], capture_output=True, text=True, timeout=100, check=False
+    )
+
+    assert (ran.returncode, ran.stdout) == (5, "")
+    assert "no room left" in " ".join(ran.stderr.split())
+    assert "Traceback" not in ran.stderr
+    assert palaver("import", file).code == 0
+    assert palaver("doctor").code == 0
+    assert len(palaver("sessions", "--json").rows()) == 1
+
+
+def test_a_full_disk_during_an_export(palaver: Palaver) -> None:
+    """The old file stays, and no piece of the new one is left behind."""
+    palaver.imported(long_talk(200))
+    target = palaver.file("out.md", "old")
+    words = ["export", "talk", "--to", "markdown", "-o", str(target), "--store", str(palaver.store)]
+    ran = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(1 << 16), *words], capture_output=True, text=True, timeout=100, check=False
+    )
+
+    assert ran.returncode == 8, ran.stderr
+    assert os.strerror(errno.EFBIG) in ran.stderr
+    assert target.read_text() == "old"
+    assert [path.name for path in palaver.folder.iterdir() if path.name.startswith(".")] == []
+
+
+OUTPUTS = (
+    "show talk",
+    "sessions",
+    "sessions --json",
+    "export talk --to bundle",
+    "--help",
+)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", OUTPUTS)
+def test_standard_output_that_is_full(stocked: Palaver, words: str) -> None:
+    """What cannot be written is told by its own exit code and one line; the interpreter adds nothing to it."""
+    options = () if words == "--help" else ("--store", str(stocked.store))
+    with Path("/dev/full").open("wb") as full:
+        ran = subprocess.run(
+            [*PROGRAM, *words.split(), *options],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=100,
+            check=False,
+        )
+
+    assert ran.returncode == 8
+    assert ran.stderr.split("\n") == [f"palaver: the output cannot be written: {os.strerror(errno.ENOSPC)}.", ""]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_device_is_written_to_and_never_replaced(stocked: Palaver) -> None:
+    """`--output /dev/full` fails as a full disk does, `/dev/null` takes everything, and both are devices afterwards."""
+    full = stocked("export", "talk", "--to", "markdown", "-o", "/dev/full")
+    null = stocked("export", "talk", "--to", "markdown", "-o", "/dev/null")
+
+    assert (full.code, null.code) == (8, 0)
+    assert all(Path(path).is_char_device() for path in ("/dev/full", "/dev/null"))
+
+
+def test_an_export_through_a_link_changes_what_it_leads_to(stocked: Palaver) -> None:
+    """A symbolic link stays one."""
+    target, link = stocked.file("real.md", "old"), stocked.folder / "link.md"
+    link.symlink_to(target)
+    assert stocked("export", "talk", "--to", "markdown", "-o", link).code == 0
+    assert link.is_symlink()
+    assert target.read_text().startswith("# talk")
+
+
+@pytest.mark.parametrize("words", ["show talk", "show talk --entries", "show talk --json"])
+def test_a_reader_that_goes_away(palaver: Palaver, words: str) -> None:
+    """A pipe into `head` ends the command without a complaint."""
+    palaver.imported(long_talk(500))
+    with subprocess.Popen(
+        [*PROGRAM, *words.split(), "--store", str(palaver.store)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as ran:
+        assert ran.stdout is not None
+        assert ran.stderr is not None
+        assert ran.stdout.readline()
+        ran.stdout.close()
+        complaint = ran.stderr.read()
+        ran.wait(timeout=100)
+
+    assert (ran.returncode, complaint) == (0, b"")
+
+
+# --- terminals --------------------------------------------------------------------------------------------------------------------
+
+
+def on_a_terminal(*words: object, **environment: str) -> tuple[int, str]:
+    """Run a command in a child whose three streams are a terminal, and give its exit code and what the terminal got."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [*PROGRAM, *map(str, words)],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "80", **environment},
+    ) as ran:
+        os.close(theirs)
+        got = b""
+        while piece := _read(ours):
+            got += piece
+    os.close(ours)
+    return ran.returncode, got.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError as error:
+        if error.errno != errno.EIO:  # how Linux says that the other side was closed
+            raise
+        return b""
+
+
+def test_progress_is_shown_on_a_terminal_only(palaver: Palaver) -> None:
+    """A pipe gets the result and nothing else; --json shows no bar even on a terminal."""
+    file = palaver.file("talk.jsonl", long_talk(300))
+    _, seen = on_a_terminal("import", file, "--store", palaver.folder / "a.db")
+    _, quiet = on_a_terminal("import", file, "--json", "--store", palaver.folder / "b.db")
+    piped = child("import", file, "--store", palaver.folder / "c.db")
+
+    assert "records" in seen
+    assert "\x1b[" in seen
+    assert "\x1b[" not in quiet
+    assert piped.err == ""
+    assert "\x1b" not in piped.out
+
+
+def test_colours_are_for_terminals_that_want_them(stocked: Palaver) -> None:
+    """An error is red on a terminal, plain under NO_COLOR and in a pipe (https://no-color.org)."""
+    words = ("view", "nothing", "--store", stocked.store)
+    assert "\x1b[31m" in on_a_terminal(*words)[1]
+    assert "\x1b[31m" not in on_a_terminal(*words, NO_COLOR="1")[1]
+    assert "\x1b" not in on_a_terminal(*words, TERM="dumb")[1]
+    assert "\x1b" not in child(*words).err
+
+
+@pytest.mark.parametrize("words", ["show talk", "show talk --entries", "search title", "recall {handle}", "sessions"])
+def test_what_was_recorded_never_commands_the_terminal(palaver: Palaver, words: str) -> None:
+    """Escape sequences in a tool's output, or in a session's name, are shown as pictures on a terminal (law 12)."""
+    palaver.imported(talk())
+    palaver("import", palaver.file("\x1b]0;owned\x07.jsonl", rollout()))
+    lines = palaver("show", "talk", "--json").rows()
+    handle = next(line["handle"] for line in lines if "title" in str(line) and line["message"]["role"] == "tool")
+    code, got = on_a_terminal(*words.format(handle=handle).split(), "--store", palaver.store)
+
+    assert code == 0
+    assert "\x1b]0;" not in got
+    assert "\x07" not in got
+    assert "\u241b" in got or words == "show talk --entries"
+
+
+@pytest.mark.parametrize("columns", ["20", "300"])
+@pytest.mark.parametrize("words", ["sessions", "doctor", "view talk --explain"])
+def test_any_width_will_do(stocked: Palaver, words: str, columns: str) -> None:
+    """Every report is printed on a narrow terminal and on a wide one."""
+    assert on_a_terminal(*words.split(), "--store", stocked.store, COLUMNS=columns)[0] == 0
+
+
+@pytest.mark.parametrize("environment", [{"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}], ids=["C", "ascii"])
+def test_an_old_locale_is_no_obstacle(stocked: Palaver, environment: dict[str, str]) -> None:
+    """Under the C locale, or where the streams are ASCII, what was said is written as UTF-8, and no report crashes."""
+    for words in ("show talk --entries", "search 狀態"):
+        ran = child(*words.split(), "--store", stocked.store, **environment)
+        assert (ran.code, ran.err) == (0, ""), words
+    assert "會話狀態" in child("show", "talk", "--store", stocked.store, **environment).out
+    assert on_a_terminal("show", "talk", "--store", stocked.store, **environment)[0] == 0
