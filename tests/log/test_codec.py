@@ -52,6 +52,46 @@ def test_law_2_what_was_written_is_read(entry: Entry) -> None:
     assert draft(decode_entry(body))[0].body == body
 
 
+_DAMAGE: list[dict[str, object]] = [
+    {},
+    {"at": 3},
+    {"at": 10**400},
+    {"at": "x"},
+    {"at": None},
+    {"novel": 1},
+    {"source": {"format": 3}},
+]
+_SOURCES: list[object] = [None, {"format": "pi"}, {"format": "pi", "record": "x", "ordinal": 2}, {"record": "x"}, 7]
+
+
+@pytest.mark.parametrize("damage", _DAMAGE)
+@pytest.mark.parametrize("source", _SOURCES)
+def test_law_2_a_message_entry_is_read_as_validation_reads_it(source: object, damage: dict[str, object]) -> None:
+    """Law 2: the short way to a message entry gives what validation gives, or its error; nothing in between."""
+    raw = json.loads(draft(MessageEntry(message=UserMessage.text("hi")))[0].body) | {"source": source} | damage
+    body = json.dumps(raw).encode()
+    try:
+        expected = MessageEntry.model_validate(raw)
+    except ValidationError:
+        with pytest.raises(ValidationError):
+            decode_entry(body)
+        return
+    found = decode_entry(body)
+
+    assert found == expected
+    assert (repr(found), found.model_fields_set) == (repr(expected), expected.model_fields_set)
+    assert found.model_dump() == expected.model_dump()
+
+
+def test_the_slower_reader_of_json_reads_what_the_faster_one_refuses() -> None:
+    """A lone surrogate or a number that is not finite in an entry's bytes is read, and replaced, as it always was."""
+    body = b'{"at":1.0,"custom_type":"x\\ud800","data":[NaN],"kind":"custom"}'
+    entry = decode_entry(body)
+
+    assert isinstance(entry, Custom)
+    assert (entry.custom_type, entry.data) == ("x\ufffd", [None])
+
+
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"))  # what a store of any version can hold
 _NAMES = _TEXT.filter(lambda name: name and name not in {"kind", "at", "source"})
 

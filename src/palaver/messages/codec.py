@@ -15,6 +15,7 @@ from palaver.ids import BlobId
 from palaver.messages.blocks import AudioContent, ImageContent, ToolResultContent
 from palaver.messages.canonical import canonical_json, digest
 from palaver.messages.message import Message
+from palaver.messages.stored import is_plain, read_stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,7 +43,8 @@ def decode(body: bytes | str) -> Message:
         raise InvalidMessage(f"An encoded message is JSON, and this is not: {error}.") from error
     if not isinstance(fields, dict):
         raise InvalidMessage(f"An encoded message is a JSON object, not a {type(fields).__name__}.")
-    return Message(**fields)
+    plain = is_plain(body if isinstance(body, bytes) else body.encode())  # what is no UTF-8 was refused above
+    return (read_stored(fields) if plain else None) or Message(**fields)
 
 
 def media_of(message: Message) -> Iterator[Media]:
