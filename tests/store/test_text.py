@@ -24,8 +24,7 @@ def test_tokens_of_code_and_ideographs() -> None:
 def test_a_long_token_is_cut() -> None:
     """A run of letters that no one types is kept short in the index."""
     ((whole, parts),) = text.tokens("Ab" * 1000)
-    assert len(whole) == text.TOKEN_CHARACTERS
-    assert parts == ()
+    assert len(whole) == len("".join(parts)) == text.TOKEN_CHARACTERS
 
 
 @given(TEXTS)
@@ -36,6 +35,15 @@ def test_tokens_hold_nothing_that_an_index_could_take_for_an_operator(said: str)
             assert token
             assert not set(token) & set(" \"'*()^:+-\x00\t\n{}")
             assert token == token.casefold()
+
+
+@given(TEXTS | st.text("aB1_ é你.", max_size=200))
+def test_columns_are_the_tokens_of_the_text(said: str) -> None:
+    """The quick way over a whole text gives what the tokens one by one give."""
+    found = list(text.tokens(said))
+    parts, wholes = text.columns(said)
+    assert parts.split(" ") == ([token for whole, pieces in found for token in pieces or (whole,)] or [""])
+    assert wholes.split(" ") == ([whole for whole, pieces in found if pieces] or [""])
 
 
 @given(TEXTS, TEXTS, TEXTS)

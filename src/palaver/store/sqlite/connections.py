@@ -44,7 +44,13 @@ class Connections:
     """
 
     def __init__(
-        self, path: Path, wait: float, connect: Callable[[], apsw.Connection], *, writable: bool = True
+        self,
+        path: Path,
+        wait: float,
+        connect: Callable[[], apsw.Connection],
+        first: apsw.Connection,
+        *,
+        writable: bool = True,
     ) -> None:
         """Make a pool.
 
@@ -52,13 +58,14 @@ class Connections:
             path: The store's file, for the words of errors.
             wait: How long to wait for another writer, in seconds.
             connect: Opens a connection that is ready for use.
+            first: One that is open already.
             writable: False to refuse every write.
         """
         self.path = path
         self.wait = wait
         self.writable = writable
         self._connect = connect
-        self._idle: list[apsw.Connection] = []
+        self._idle = [first]
         self._lent = 0
         self._open = True
         self._orphan = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from urllib.parse import quote
@@ -63,19 +63,29 @@ class Opener:
 
     def connect(self) -> apsw.Connection:
         """Open a connection that is ready for use."""
-        connection = self.bare()
+        with self.opening() as connection:
+            self.set_up(connection)
+        return connection
+
+    @contextmanager
+    def opening(self) -> Iterator[apsw.Connection]:
+        """Lend a new connection that has touched nothing yet, and close it when the block raises; SQLite's errors in palaver's words."""
+        connection = self._bare()
         try:
-            for name, value in self._pragmas.items():
-                connection.pragma(name, value)
+            yield connection
         except BaseException as error:
             number = connection.system_errno
             connection.close()
             if isinstance(error, apsw.Error):
                 raise fault(self.path, self.wait, error, number) from error
             raise
-        return connection
 
-    def bare(self) -> apsw.Connection:
+    def set_up(self, connection: apsw.Connection) -> None:
+        """Make a connection ready for use."""
+        for name, value in self._pragmas.items():
+            connection.pragma(name, value)
+
+    def _bare(self) -> apsw.Connection:
         """Open a connection that has touched nothing yet."""
         able = _may_write(
             self.path
@@ -113,8 +123,11 @@ def _cannot_open(path: Path, error: apsw.Error) -> PalaverError:
         return os_fault(path, why)
 
 
-def prepare(opener: Opener, *, create: bool) -> None:
+def prepare(opener: Opener, *, create: bool) -> apsw.Connection:
     """Make the file if it is to be made, look at what is there, and bring it to the newest format.
+
+    Returns:
+        The connection that looked, ready for use: to close it and open another would carry the log over and delete it in between.
 
     Raises:
         MissingStore: Nothing is there, and nothing is to be made.
@@ -131,14 +144,12 @@ def prepare(opener: Opener, *, create: bool) -> None:
         raise os_fault(path, error) from error
     if opener.writable and not _may_write(path):
         raise read_only(path)
-    connection = opener.bare()
-    with closing(connection):
-        try:
-            found = _format(connection, path)
-            if found < newest_format():
-                _upgrade(opener, connection, found)
-        except apsw.Error as error:
-            raise fault(path, opener.wait, error, connection.system_errno) from error
+    with opener.opening() as connection:
+        found = _format(connection, path)
+        if found < newest_format():
+            _upgrade(opener, connection, found)
+        opener.set_up(connection)
+    return connection
 
 
 def _make(path: Path) -> None:

@@ -68,7 +68,7 @@ def _batches(pool: Connections, extract: Extract, dialog_no: int, start: int, st
 def _add(pool: Connections, batch: _Batch) -> bool:
     """Write a batch and move the watermark, unless another process moved it."""
     rows = [
-        (place, zlib.compress(said.encode("utf-8", "replace"), _DEFLATE_LEVEL), *_columns(said))
+        (place, zlib.compress(said.encode("utf-8", "replace"), _DEFLATE_LEVEL), *text.columns(said))
         for place, said in batch.texts
     ]
     sql = statements()
@@ -80,16 +80,6 @@ def _add(pool: Connections, batch: _Batch) -> bool:
             connection.execute(sql["tokens_add"], (place, parts, wholes))
         connection.execute(sql["watermark_set"], (batch.dialog_no, batch.stop))
     return True
-
-
-def _columns(said: str) -> tuple[str, str]:
-    """Give the tokens of a text as the two columns hold them: the finest parts, and the identifiers that have parts."""
-    parts, wholes = [], []
-    for whole, pieces in text.tokens(said):
-        parts.append(" ".join(pieces) if pieces else whole)
-        if pieces:
-            wholes.append(whole)
-    return " ".join(parts), " ".join(wholes)
 
 
 def _terms(query: str) -> Iterator[str]:

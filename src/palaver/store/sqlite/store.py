@@ -64,11 +64,11 @@ class SqliteStore:
             raise InvalidInput("A file outlives the process: its durability is full or normal.")
         place = Path(path).absolute()
         opener = Opener(place, durability, wait, writable=not read_only)
-        prepare(opener, create=create)
+        first = prepare(opener, create=create)
         self.durability: Durability = durability
         self.path = place
         self.url = f"sqlite://{quote(str(place))}"
-        self._pool = Connections(place, wait, opener.connect, writable=not read_only)
+        self._pool = Connections(place, wait, opener.connect, first, writable=not read_only)
 
     def together(self) -> AbstractContextManager[None]:
         """Make one durable step of the writes that this thread makes inside the block."""

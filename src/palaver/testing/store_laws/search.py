@@ -13,7 +13,7 @@ from palaver.ids import SessionId, new_session_id
 from palaver.log import Draft
 from palaver.store import text
 from palaver.store.protocol import Capability, SessionRecord, Store
-from palaver.testing.store_laws.backend import Begun, LawGroup, begin, label, needs, words
+from palaver.testing.store_laws.backend import Backend, Begun, LawGroup, begin, label, needs, words
 
 HARD_TEXTS = (
     "what's up, doc?",
@@ -215,6 +215,24 @@ class SearchLaws(LawGroup):
         assert begun.store.index(watch) == 2  # noqa: PLR2004
         assert seen == [b"a", b"b"]
         assert begun.store.search("secret") == ()
+
+    def test_two_may_index_at_once(self, begun: Begun, backend: Backend) -> None:
+        """When another handle indexes the same entries meanwhile, each is taken once, and by one of the two."""
+        needs(begun.store, Capability.SEARCH)
+        needs(begun.store, Capability.SHARED)
+        begun.say(b"needle one", b"needle two")
+        other = backend.open()
+        counts: list[int] = []
+
+        def interrupted(kind: str, body: bytes) -> str:
+            counts.append(other.index(extract))
+            return extract(kind, body)
+
+        counts.append(begun.store.index(interrupted))
+        assert sum(counts) == 2  # noqa: PLR2004
+        assert begun.store.index_lag() == 0
+        assert len(begun.store.search("needle")) == 2  # noqa: PLR2004
+        other.close()
 
     def test_a_failed_extraction_changes_nothing(self, begun: Begun) -> None:
         """What the caller's function raises reaches the caller; the watermark has not moved beyond what was indexed."""
