@@ -1,7 +1,9 @@
 """τ-bench: every trajectory is a conversation, with a key that no other run of its task has."""
 
+import tracemalloc
 from pathlib import Path
 
+from palaver.formats import Put, detect, open_source
 from palaver.log import Custom, MessageEntry, Toolset
 from palaver.messages import Role
 from palaver.store.memory import MemoryStore
@@ -75,3 +77,21 @@ def test_a_run_that_is_cut_off_keeps_its_key(tmp_path: Path) -> None:
     assert "torn_tail" in {loss.code for loss in torn.losses}
     (grown,) = imported(store, written(tmp_path, whole))
     assert (grown.session_id, grown.outcome, grown.records) == (torn.session_id, "grown", 7)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    """Reading many runs holds no more than reading a few: one is in memory at a time, once the format is found."""
+    peaks = []
+    for count in (50, 250):
+        runs = tau(count)
+        for run in runs:
+            run["traj"][3]["content"] = "x" * 20_000
+        with open_source(written(tmp_path, document(runs))) as source:
+            reader = detect(source)
+            tracemalloc.start()
+            seen = sum(event.counted for event in reader.read(source) if isinstance(event, Put))
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+        assert seen == 7 * count
+        peaks.append(peak)
+    assert peaks[1] < 1.5 * peaks[0]

@@ -146,7 +146,7 @@ class _Run:
             return
         response = fields.mapping(extra, "response")
         told = {name: one for name, one in value.items() if name != "extra" and one is not None}
-        self._leftovers.fields(f"extra.{name}" for name in ("raw_output",) if extra.get(name) is not None)
+        self._leftovers.fields(f"extra.{name}" for name in ("raw_output", "actions") if extra.get(name))
         if response:
             self._leftovers.fields(["extra.response"])
         about: dict[str, Any] = {

@@ -55,6 +55,8 @@ _BESIDE = frozenset(
 )
 """Fields of a message that are read, or that repeat others (`raw_data`: the message in the words of the client that sent it)."""
 
+_READ_OF_INFO = frozenset({"agent_info", "user_info", "environment_info"})
+
 _TAKEN = frozenset(Message.model_fields) | {"content", "tool_calls", "tool_call_id", "function_calls"}
 """Words that mean something else to a message of ours."""
 
@@ -82,16 +84,9 @@ class Tau2Bench:
         for member in source.members:
             bench = _Bench(member)
             for part in member.parts(_LISTS):
-                if isinstance(part, Loss):
-                    yield part
-                elif part.key == "simulations" and part.nth >= 0:
-                    for event in bench.simulation(part, ordinal):
-                        ordinal += isinstance(event, Conversation)
-                        yield event
-                elif part.key == "simulations":
-                    yield bad_record(member.place(part.path), "no list of simulations")
-                elif part.key == "tasks":
-                    bench.leftovers.record("task", "what the customer was told to do, and what was checked")
+                for event in (part,) if isinstance(part, Loss) else bench.part(part, ordinal):
+                    ordinal += isinstance(event, Conversation)
+                    yield event
             yield from bench.leftovers.losses(member.place("whole file"))
 
 
@@ -107,9 +102,20 @@ class _Bench:
             None,
         )
         self.info = unfold(info, (), "info").value if info is not None else fields.NOTHING
+        self.leftovers.fields(f"info.{word(name)}" for name in self.info if name not in _READ_OF_INFO)
 
-    def simulation(self, part: Part, ordinal: int) -> Iterator[Event]:
-        """Read a simulation."""
+    def part(self, part: Part, ordinal: int) -> Iterator[Event]:
+        """Read a part of the file: a simulation, or what stands beside them."""
+        if part.key == "simulations" and part.nth >= 0:
+            yield from self._simulation(part, ordinal)
+        elif part.key == "simulations":
+            yield bad_record(self._member.place(part.path), "no list of simulations")
+        elif part.key == "tasks":
+            self.leftovers.record("task", "what the customer was told to do, and what was checked")
+        elif part.key != "info":
+            self.leftovers.fields([word(part.key)])
+
+    def _simulation(self, part: Part, ordinal: int) -> Iterator[Event]:
         place = self._member.place(part.path)
         found = unfold(part, ("messages",), place)
         if found.value and (not found.torn or fields.items(found.value, "messages")):
@@ -248,8 +254,9 @@ class _Simulation:
         mine = value.get("role") != "user"
         calls = calls_of(value.get("tool_calls"))
         words = {name: value.get(name) for name in ("role", "content")}
-        if mine and isinstance(value.get("reasoning"), str):
-            words["reasoning_content"] = value["reasoning"]
+        thought = fields.text(value, "reasoning")
+        if mine and thought:
+            words["reasoning_content"] = thought
         raw = fields.mapping(value, "raw_data")
         if raw:
             self._leftovers.fields(["raw_data"])
@@ -259,6 +266,10 @@ class _Simulation:
             "usage": _usage(value),
             "stop_reason": stop_reason_of(fields.text(raw, "finish_reason") or None),
         }
+        if thought and not mine:
+            told["reasoning"] = thought
+        if value.get("id") is not None:
+            told["source_id"] = value["id"]
         message = from_chat_dict(words, id=self._id(item), **told)
         if mine:
             message = message.model_copy(update={"contents": (*message.contents, *calls)})

@@ -16,7 +16,8 @@ from palaver.log import Invocation, Toolset
 from palaver.messages import Usage, from_chat_dict, stop_reason_of
 
 OWNER = "openhands"
-_READ = frozenset({"messages", "response", "kwargs", "args", "tools", "timestamp", "cost"})
+_READ = frozenset({"messages", "response", "kwargs", "args", "tools", "timestamp", "cost", "latency_sec"})
+_READ_OF_RESPONSE = frozenset({"id", "object", "created", "model", "choices", "usage"})
 
 
 class _Stand(NamedTuple):
@@ -82,6 +83,13 @@ class Reading:
         else:
             yield bad_record(f"{found.name}, response", "without an answer")
         self._leftovers.fields(word(name) for name in found.value if name not in _READ)
+        self._leftovers.fields(
+            f"response.{word(name)}"
+            for name, value in found.response.items()
+            if name not in _READ_OF_RESPONSE and value is not None
+        )
+        for _ in fields.objects(found.response, "choices")[1:]:
+            self._leftovers.record("further choice", "answers that the run did not go on with")
 
     def _open(self, step: Step, found: Snapshot) -> Iterator[Event]:
         key = _name(step.dialog)
