@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from palaver import Dialog, DialogTreeNode, Message
@@ -241,7 +241,12 @@ def _say(plain: Plain, dialog: Dialog, kind: str, text: str) -> None:
     dialog.append(message.model_copy(update={"id": own}))
 
 
+R1, R2 = "assistant:r1", "assistant:r2"
+
+
 @settings(max_examples=120)
+@example([((0, [R1, "user", R1, "user"]), (0, 1, 1))])  # a fragment behind the cut
+@example([((0, [R1, R2, R1, "user", R1]), (0, 2, 1)), ((0, ["user"]), (1, 1, 1))])  # the same id again, behind a gap
 @given(steps=STEPS)
 def test_a11_forks_of_forks_hold_exactly_what_lists_would(
     steps: list[tuple[tuple[int, list[str]], tuple[int, int, int]]],

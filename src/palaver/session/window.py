@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
 
 from palaver.errors import InvalidInput
-from palaver.log import Header, Reader, Span
+from palaver.log import Reader, Span
 from palaver.session.transcript import Stretch, begins, place
 
 __all__ = ["check_window", "window"]
@@ -58,31 +57,35 @@ def _cut(reader: Reader, held: Sequence[Stretch], index: int) -> tuple[list[Span
 
 
 def _strays(reader: Reader, front: Sequence[Span], back: Sequence[Span]) -> Iterator[Span]:
-    """Give the entries behind a cut that continue the response before it: until another response begins."""
+    """Give the entries behind a cut that continue the response before it.
+
+    That response ends where the next one begins, perhaps in a part of the log that is not held.
+    """
     if not front:
         return
     dialog = front[-1].dialog
     last = reader.header(dialog, front[-1].stop - 1)
-    if not last.response:
+    behind = [span for span in back if span.dialog == dialog]
+    if not last.response or all(_begin_all(reader, span) for span in behind):
         return
-    following = _following(reader, (span for span in back if span.dialog == dialog))
-    for header, number in takewhile(lambda pair: pair[0].response == last.response, following):
-        if header.kind == "message" and not begins(header, number):
-            yield Span(dialog, header.seq, header.seq + 1)
+    number = last.number
+    for seq in range(last.seq + 1, max(span.stop for span in behind)):  # one by one, because the next response is near
+        header = reader.header(dialog, seq)
+        if header.response != last.response:
+            return
+        if (
+            header.kind == "message"
+            and not begins(header, number)
+            and any(span.start <= seq < span.stop for span in behind)
+        ):
+            yield Span(dialog, seq, seq + 1)
+        number = header.number
 
 
-def _following(reader: Reader, spans: Iterable[Span]) -> Iterator[tuple[Header, int]]:
-    """Give headers, each with the count before it; of spans where every entry begins a message, the last one alone."""
-    for span in spans:
-        number = reader.header(span.dialog, span.start - 1).number if span.start else 0
-        last = reader.header(span.dialog, span.stop - 1)
-        if last.number - number == len(span):
-            yield last, last.number - 1
-            continue
-        for seq in range(span.start, span.stop):  # one by one, because the next response is near
-            header = reader.header(span.dialog, seq)
-            yield header, number
-            number = header.number
+def _begin_all(reader: Reader, span: Span) -> bool:
+    """Tell whether every entry of a span begins a message, as in a log without fragments."""
+    before = reader.header(span.dialog, span.start - 1).number if span.start else 0
+    return reader.header(span.dialog, span.stop - 1).number - before == len(span)
 
 
 def _without(spans: Iterable[Span], holes: Sequence[Span]) -> Iterator[Span]:
