@@ -239,7 +239,7 @@ def test_what_was_recorded_never_commands_the_terminal(palaver: Palaver, words: 
     assert code == 0
     assert "\x1b]0;" not in got
     assert "\x07" not in got
-    assert "\u241b" in got or words == "show talk --entries"
+    assert "\u241b" in got or words in {"show talk --entries", "search title"}  # which show no control at all
 
 
 @pytest.mark.parametrize("columns", ["20", "300"])

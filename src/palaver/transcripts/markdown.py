@@ -22,6 +22,7 @@ from palaver.view import Block, Turn, View
 
 _TITLES = {"user": "User", "assistant": "Assistant", "tool": "Results", "system": "System"}
 _TICKS = re.compile(r"`+")
+_FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$", re.MULTILINE)
 
 
 def markdown(record: SessionRecord, view: View) -> Iterator[str]:
@@ -66,9 +67,9 @@ def _title(turn: Turn) -> str:
 def _block(block: Block) -> Iterator[str]:
     content = block.content
     if isinstance(content, TextContent):
-        yield f"{content.content}\n\n"
+        yield f"{_closed(content.content)}\n\n"
     elif isinstance(content, ThinkingContent):
-        yield f"<details><summary>Thinking</summary>\n\n{content.content or '(not readable: kept by the provider)'}\n\n</details>\n\n"
+        yield f"<details><summary>Thinking</summary>\n\n{_closed(content.content) or '(not readable: kept by the provider)'}\n\n</details>\n\n"
     elif isinstance(content, ToolCallContent):
         arguments = content.raw_args if content.error else json.dumps(thaw(content.args), ensure_ascii=False, indent=2)
         yield f"**{content.name}** `{content.id}`\n\n{_fenced(arguments or '', 'json')}"
@@ -80,6 +81,18 @@ def _block(block: Block) -> Iterator[str]:
         yield f"{_media(content)}\n\n"
     else:
         yield f"({content.type})\n\n"
+
+
+def _closed(text: str) -> str:
+    """Close a fence that a text leaves open: it would swallow everything after it (CommonMark 0.31, section 4.5)."""
+    fence = ""
+    for found in _FENCE.finditer(text):
+        run, rest = found.groups()
+        if not fence and (run[0] == "~" or "`" not in rest):
+            fence = run
+        elif fence and run.startswith(fence) and not rest.strip():
+            fence = ""
+    return f"{text}\n{fence}" if fence else text
 
 
 def _media(content: ImageContent | AudioContent) -> str:

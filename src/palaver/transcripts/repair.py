@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import chain, count
 
+from palaver.errors import StoreDamaged
 from palaver.ids import BlobId, DialogId, new_dialog_id, now
 from palaver.log import Entry, MessageEntry, Node, decode_entry, draft
 from palaver.messages import (
@@ -24,7 +25,7 @@ from palaver.messages import (
     UserMessage,
 )
 from palaver.store.protocol import Store
-from palaver.view import Block, Exchange, Turn, fold
+from palaver.view import Block, Exchange, Turn, fold, held
 
 _CARRIED = frozenset({"instructions", "toolset", "model_change", "message"})
 """Of the entries a view depends on, those that a repaired branch says again; messages among them are instructions."""
@@ -45,6 +46,7 @@ def repair(store: Store, dialog_id: DialogId) -> Node:
         StoreDamaged: An entry of it is not what was written.
     """
     source = store.node(dialog_id)
+    _check(store, dialog_id)
     view = fold(store, dialog_id, whole=True)
     branch = Node(
         dialog_id=new_dialog_id(),
@@ -69,6 +71,15 @@ def repair(store: Store, dialog_id: DialogId) -> Node:
             for message in mender.messages(exchange):
                 _write(store, node.dialog_id, MessageEntry(message=message))
     return node
+
+
+def _check(store: Store, dialog_id: DialogId) -> None:
+    """Refuse to say again what was never said."""
+    for span in held(store, dialog_id, None):
+        for seq in store.verify(span.dialog):
+            if span.start <= seq < span.stop:
+                hint = "Import the transcript anew into another store."
+                raise StoreDamaged(f"{span.dialog[:12]}:{seq}", "it is not what was written", hint=hint)
 
 
 def _write(store: Store, dialog_id: DialogId, entry: Entry) -> None:

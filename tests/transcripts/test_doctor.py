@@ -1,0 +1,299 @@
+"""The doctor: each fault of a broken transcript is named with its place, a branch is written without it, and nothing else is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from palaver.errors import StoreDamaged, UnknownDialog
+from palaver.ids import BlobId, DialogId
+from palaver.log import MessageEntry, draft
+from palaver.messages import AssistantMessage, ImageContent, TextContent, ToolCallContent, UserMessage
+from palaver.store.memory import MemoryStore
+from palaver.testing.logs import Log, model, result, user
+from palaver.transcripts import Diagnosis, Importer, examine, examine_file, format_of, repair
+from palaver.transcripts.sources import kept
+from palaver.view import fold
+from palaver.wire import PROFILES, Call, compile, validate  # noqa: A004 - the word for it
+from tests.formats.transcripts import Claude, call, codex, item, jsonl, said, text
+
+STAMP = "2026-01-02T03:04:05.000Z"
+
+
+def claude() -> bytes:
+    """A short healthy session."""
+    session = Claude()
+    session.user("u1", "Go.")
+    session.model("a1", "m1", text("I look."), call("t1"))
+    session.result("r1", "t1")
+    session.model("a2", "m2", call("t2"))
+    session.result("r2", "t2")
+    session.model("a3", "m3", text("Done."))
+    return session.bytes()
+
+
+def rollout() -> bytes:
+    """A short healthy session of Codex."""
+    return codex(
+        said("user", "Go."),
+        item("function_call", call_id="t1", name="shell", arguments='{"command": "ls"}'),
+        item("function_call_output", call_id="t1", output="done"),
+        item("function_call", call_id="t2", name="shell", arguments='{"command": "ls"}'),
+        item("function_call_output", call_id="t2", output="done"),
+        said("assistant", "Done."),
+    )
+
+
+def pi() -> bytes:
+    """A short healthy session of pi."""
+
+    def call_of(name: str) -> dict[str, object]:
+        block = {"type": "toolCall", "id": name, "name": "bash", "arguments": {"command": "ls"}}
+        return {"role": "assistant", "content": [block], "stopReason": "toolUse", "model": "m", "provider": "p"}
+
+    def result_of(name: str) -> dict[str, object]:
+        content = [{"type": "text", "text": "done"}]
+        return {"role": "toolResult", "toolCallId": name, "toolName": "bash", "content": content, "isError": False}
+
+    said_last: dict[str, object] = {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "Done."}],
+        "stopReason": "stop",
+    }
+    messages: list[dict[str, object]] = [
+        {"role": "user", "content": "Go."},
+        call_of("t1"),
+        result_of("t1"),
+        call_of("t2"),
+        result_of("t2"),
+        said_last,
+    ]
+    head = {"type": "session", "id": "s1", "timestamp": STAMP, "cwd": "/p", "provider": "p", "modelId": "m"}
+    return jsonl(head, *({"type": "message", "timestamp": STAMP, "message": one} for one in messages))
+
+
+HEALTHY = {"claude-code": claude(), "codex": rollout(), "pi": pi()}
+RESULT = {"claude-code": b'"tool_use_id": "t2"', "codex": b'"call_id": "t2", "output"', "pi": b'"toolCallId": "t2"'}
+CALL = {"claude-code": b'"tool_use", "id": "t2"', "codex": b'"call_id": "t2", "name"', "pi": b'"toolCall", "id": "t2"'}
+
+
+def swapped(data: bytes, old: bytes, new: bytes) -> bytes:
+    """Replace something that is there."""
+    assert old in data
+    return data.replace(old, new)
+
+
+def without_line(data: bytes, mark: bytes) -> bytes:
+    """Leave out the line that holds a mark."""
+    return b"".join(line for line in data.splitlines(keepends=True) if mark not in line)
+
+
+def broken(kind: str) -> dict[str, tuple[bytes, set[str]]]:
+    """Give broken copies of a session: for each fault its bytes, and the codes the doctor must name."""
+    data, result_, call_ = HEALTHY[kind], RESULT[kind], CALL[kind]
+    lines = data.splitlines(keepends=True)
+    return {
+        "missing result": (without_line(data, result_), {"open_call" if kind == "codex" else "unanswered_call"}),
+        "orphaned result": (
+            swapped(data, result_, result_.replace(b"t2", b"t9")),
+            {"orphan_result", "unanswered_call"},
+        ),
+        "missing call": (without_line(data, call_), {"orphan_result"}),
+        "duplicate call id": (swapped(data, b'"t2"', b'"t1"'), {"duplicate_id"}),
+        "bad line": (b"".join([*lines[:3], b"{bad\n", *lines[3:]]), {"bad_record"}),
+        "torn tail": (data[:-20], {"torn_tail"}),
+        "surrogate": (swapped(data, b"Done.", b"Done \\ud99c."), {"surrogate"}),
+        "nul": (swapped(data, b"Done.", b"Done \\u0000."), {"nul"}),
+    }
+
+
+CASES = [(kind, fault) for kind in HEALTHY for fault in broken(kind)]
+
+
+def codes(found: Diagnosis) -> set[str]:
+    """Give the codes of the faults."""
+    return {finding.code for finding in found.findings if finding.severity == "fault"}
+
+
+def examined(path: Path) -> Diagnosis:
+    """Examine a file of one conversation."""
+    (found,) = examine_file(path)
+    return found
+
+
+@pytest.mark.parametrize("kind", HEALTHY)
+def test_a_healthy_transcript_has_no_fault(tmp_path: Path, kind: str) -> None:
+    """The formats are told apart, and what is whole is called healthy and valid for every provider."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(HEALTHY[kind])
+    found = examined(path)
+
+    assert format_of(path) == (kind,)
+    assert (found.healthy, codes(found), set(found.valid.values())) == (True, set(), {True})
+    assert (found.total, found.unreachable, found.session_id) == (found.reachable, 0, None)
+
+
+@pytest.mark.parametrize(("kind", "fault"), CASES)
+def test_each_fault_is_named_with_its_place(tmp_path: Path, kind: str, fault: str) -> None:
+    """Broken copies of each format: the fault is named by its code, with a place; the next request is valid all the same."""
+    data, expected = broken(kind)[fault]
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(data)
+    found = examined(path)
+
+    assert expected <= {finding.code for finding in found.findings}
+    assert found.healthy == (expected == {"open_call"})  # Codex says nowhere that the response after it is another one
+    assert all(finding.place and finding.what for finding in found.findings)
+    assert set(found.valid.values()) == {True}, "what palaver sends is valid whatever was recorded"
+
+
+@pytest.mark.parametrize(("kind", "fault"), CASES)
+def test_repair_writes_a_branch_without_the_fault(tmp_path: Path, kind: str, fault: str) -> None:
+    """The branch is healthy and valid; the file, the kept copy of it and the original dialog are byte-identical."""
+    data, _ = broken(kind)[fault]
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(data)
+    store = MemoryStore()
+    (one,) = Importer(store).import_path(path)
+    assert one.main is not None
+    before = list(store.bodies(one.main))
+    branch = repair(store, one.main)
+    found = examine(store, one.session_id, branch.dialog_id)
+
+    assert (codes(found), found.dialogs) == (set(), 1)
+    assert set(found.valid.values()) == {True}
+    assert list(store.bodies(one.main)) == before
+    assert path.read_bytes() == data
+    (source,) = store.sources(one.session_id)
+    assert source.raw is not None
+    assert b"".join(kept(store, source.raw)) == data
+    assert branch.relation == "repair"
+    assert branch.metadata["of"] == one.main
+
+
+@pytest.mark.parametrize("kind", HEALTHY)
+def test_d20_cut_at_sampled_bytes(tmp_path: Path, kind: str) -> None:
+    """D20: cut anywhere, a transcript is refused whole or examined, the torn tail named; repairing the rest makes it healthy."""
+    data = HEALTHY[kind]
+    path = tmp_path / "s.jsonl"
+    ends = {place for place, byte in enumerate(data) if byte == 10}
+    for cut in range(data.index(b"\n") + 1, len(data), 37):
+        path.write_bytes(data[:cut])
+        found = examined(path)
+        whole = cut in ends or cut - 1 in ends
+        assert ("torn_tail" in codes(found)) != whole, cut
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", HEALTHY)
+def test_d20_cut_at_every_byte_and_repaired(tmp_path: Path, kind: str) -> None:
+    """D20: the same at every byte, with a repair each time."""
+    data = HEALTHY[kind]
+    path = tmp_path / "s.jsonl"
+    for cut in range(data.index(b"\n") + 1, len(data)):
+        path.write_bytes(data[:cut])
+        store = MemoryStore()
+        for one in Importer(store).import_path(path):
+            assert one.main is not None
+            branch = repair(store, one.main)
+            assert codes(examine(store, one.session_id, branch.dialog_id)) == set(), cut
+
+
+def alone(log: Log) -> Diagnosis:
+    """Examine a log's session."""
+    return examine(log.store, log.session)
+
+
+def mended(log: Log) -> list[str]:
+    """Repair a log's dialog, say that it is healthy, and give what the branch says."""
+    branch = repair(log.store, log.dialog)
+    assert codes(examine(log.store, log.session, branch.dialog_id)) == set()
+    view = fold(log.store, branch.dialog_id)
+    for name in PROFILES:
+        request = compile(
+            view, PROFILES[name], Call(model="m", then="Go on."), lambda digest: log.store.blob(BlobId(digest))
+        )
+        assert not validate(request.body, PROFILES[name], as_history=request.history)
+    return list(shown(log.store, branch.dialog_id))
+
+
+def shown(store: MemoryStore, dialog: DialogId) -> Iterable[str]:
+    """Give the texts and call ids that a dialog shows."""
+    for exchange in fold(store, dialog).exchanges:
+        for block in exchange.blocks():
+            content = block.content
+            yield content.content if isinstance(content, TextContent) else str(getattr(content, "id", content.type))
+
+
+def test_arguments_that_cannot_be_read_are_kept_as_text() -> None:
+    """A call whose arguments are no JSON is named; the branch holds what the model wrote, in an object."""
+    log = Log()
+    bad = AssistantMessage(contents=(ToolCallContent(id="a", name="f", args='{"path": '),))
+    log.put(user("go"), bad, result("a"), user("on"))
+    assert codes(alone(log)) == {"malformed_arguments"}
+    mended(log)
+    branch = log.store.nodes(log.session)[-1]
+    (made,) = [
+        block.content
+        for exchange in fold(log.store, branch.dialog_id).exchanges
+        for block in exchange.blocks()
+        if isinstance(block.content, ToolCallContent)
+    ]
+    assert dict(made.args) == {"malformed_arguments": '{"path": '}
+
+
+def test_ids_that_return_every_turn_are_told_apart() -> None:
+    """Providers that number calls anew in each turn give duplicate ids; on the branch each call and its result have one of their own."""
+    log = Log()
+    log.put(
+        user("go"), model("", "a"), result("a"), user("on"), model("", "a", "b"), result("a"), result("b"), user("x")
+    )
+    assert codes(alone(log)) == {"duplicate_id"}
+    assert mended(log) == ["go", "a", "a", "on", "a_2", "b", "a_2", "b", "x"]
+
+
+def test_a_payload_that_is_gone_is_named_and_replaced() -> None:
+    """A picture whose bytes the store lost, or changed, is found; the branch says what was there."""
+    log = Log()
+    log.put(UserMessage(contents=(TextContent("see"), ImageContent(images=(b"\x89PNG\r\n\x1a\n" + bytes(60),)))))
+    (blob,) = log.store._blobs
+    data = log.store._blobs[blob]
+    log.store._blobs[blob] = data + b"!"
+    assert codes(alone(log)) == {"missing_blob"}
+    del log.store._blobs[blob]
+    assert codes(alone(log)) == {"missing_blob"}
+    assert mended(log) == ["see", f"[image/png, {len(data)} bytes: its payload was lost]"]
+
+
+def test_damage_in_an_ancestor_is_named_once_and_spoils_its_forks() -> None:
+    """An entry changed behind the store's back is named by its handle; no dialog that holds it is called valid, and none is repaired from it."""
+    log = Log()
+    log.put(user("go"), model("done"))
+    fork = log.fork()
+    fork.put(user("more"))
+    store = log.store
+    other = draft(MessageEntry(message=UserMessage.text("lie")))[0].body
+    store._logs[log.dialog].bodies[0] = other
+    found = alone(log)
+
+    assert [(one.place, one.code) for one in found.findings if one.severity == "fault"] == [
+        (f"{log.dialog[:12]}:0", "damaged_entry")
+    ]
+    assert (found.total, found.unreachable) == (3, 1)
+    assert set(found.valid.values()) == {False}
+    with pytest.raises(StoreDamaged, match=":0"):
+        repair(store, fork.dialog)
+
+
+def test_a_dialog_can_be_examined_alone() -> None:
+    """What is wrong elsewhere in the session is not told; a dialog of another session is refused."""
+    log = Log()
+    log.put(user("go"), model("", "a"), user("on"), model("well"))
+    other = log.fork()
+    found = examine(log.store, log.session, log.dialog)
+    assert "unanswered_call" in codes(found)
+    assert examine(log.store, log.session, other.dialog).dialogs == 1
+    with pytest.raises(UnknownDialog):
+        examine(log.store, log.session, DialogId("0" * 32))
