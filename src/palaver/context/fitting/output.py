@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from palaver.context.fitting.anthropic import in_turns
@@ -17,8 +18,8 @@ from palaver.context.fitting.listing import LIST
 from palaver.context.fitting.pieces import Piece, pieces
 from palaver.errors import MissingBlob
 from palaver.log import Handle
-from palaver.messages import Message, media_of, thaw
-from palaver.view import View
+from palaver.messages import Message, TextContent, media_of, thaw
+from palaver.view import Block, View
 from palaver.wire import Call, Change, How, Profile, validate
 from palaver.wire import compile as compiled
 
@@ -70,15 +71,17 @@ def output(source: Source, view: View) -> tuple[list[Any], str, tuple[Change, ..
         messages that no policy touched.
     """
     split = tuple(pieces(view, source.before, source.messages, shared=source.dialect.turns))
-    leading, system = _leading(source, view)
+    beside = tuple(block for block in view.system if block.origin is not None and block.origin.dialog == LIST)
+    system = "\n\n".join(map(_text, beside)) if source.dialect.turns else ""
     refused: frozenset[int] = frozenset()
     changes: list[Change] = []
     while True:
+        leading = () if source.dialect.turns else _leading(source, beside, refused)
         made = [*leading, *_made(source, split, refused)]
         faults = _faults(source, made)
         if not faults:
             return [each.message for each in made], system, tuple(changes)
-        again = _to_write(made, faults)
+        again = {index: why for index, why in _to_write(made, faults).items() if index not in refused}
         if not again:
             return _compiled(source, view, next(iter(faults.values())))
         refused |= set(again)
@@ -94,13 +97,19 @@ def _to_write(made: Sequence[_Made], faults: Mapping[int, str]) -> Mapping[int, 
     return {index: why for index, why in found.items() if index is not None}
 
 
-def _leading(source: Source, view: View) -> tuple[list[_Made], str]:
-    """Give the system messages before the conversation: in the list where they may stand there, else as a text beside it."""
-    blocks = [block for block in view.system if block.origin is not None and block.origin.dialog == LIST]
-    if source.dialect.turns:
-        return [], "\n\n".join(getattr(block.content, "content", "") for block in blocks)
-    indexes = dict.fromkeys(block.origin.seq for block in blocks if block.origin is not None)
-    return [_Made(source.given[index], index) for index in indexes], ""
+def _leading(source: Source, blocks: Sequence[Block], refused: frozenset[int]) -> Iterator[_Made]:
+    """Give the system messages before the conversation."""
+    for index, group in groupby(blocks, key=lambda block: block.origin.seq if block.origin else -1):
+        own, said = source.given[index], tuple(group)
+        changed = source.messages[index].normalized or any(block.reason for block in said)
+        if index in refused or changed:
+            yield _Made({"role": own["role"], "content": "\n\n".join(map(_text, said))})
+        else:
+            yield _Made(own, index)
+
+
+def _text(block: Block) -> str:
+    return block.content.content if isinstance(block.content, TextContent) else ""
 
 
 def _made(source: Source, split: Sequence[Piece], refused: frozenset[int]) -> Iterator[_Made]:

@@ -1,0 +1,273 @@
+"""fit(): a list of dicts in, a valid list in the same dialect out, nothing lost and nothing of the caller's changed."""
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.context import POLICIES, fit
+from palaver.errors import InfeasibleBudget, InvalidHandle, InvalidInput, UnknownHandle
+from palaver.tokens import Budget
+from palaver.wire import profile, validate
+
+PAGE = "\n".join(f"line {number} of some output" for number in range(400))
+SCHEMA = {"type": "object", "properties": {"cmd": {"type": "string"}}}
+CHAT_TOOL = {"type": "function", "function": {"name": "sh", "description": "run", "parameters": SCHEMA}}
+CLAUDE_TOOL = {"name": "sh", "description": "run", "input_schema": SCHEMA}
+
+
+def chat(turns: int, length: int = 4_000) -> list[dict[str, Any]]:
+    """A session as chat completions have it."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "be brief"}]
+    for number in range(turns):
+        call = {"id": f"c{number}", "type": "function", "function": {"name": "sh", "arguments": '{"cmd": "ls"}'}}
+        messages += [
+            {"role": "user", "content": f"ask {number}"},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": PAGE[:length]},
+            {"role": "assistant", "content": f"done {number}"},
+        ]
+    return [*messages, {"role": "user", "content": "the newest ask"}]
+
+
+def claude(turns: int, length: int = 4_000) -> list[dict[str, Any]]:
+    """A session as Anthropic's interface has it."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    for number in range(turns):
+        use = {"type": "tool_use", "id": f"t{number}", "name": "sh", "input": {"cmd": "ls"}}
+        messages += [
+            {"role": "assistant", "content": [{"type": "text", "text": "hm"}, use]},
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": f"t{number}", "content": PAGE[:length]}],
+            },
+        ]
+    return messages
+
+
+def check(messages: list[Any], name: str, model: str, system: object = None) -> None:
+    """Hold a list to the strict validator of its provider."""
+    body: dict[str, Any] = {"model": model, "messages": messages}
+    if name == "anthropic":
+        body |= {"max_tokens": 1, "tools": [CLAUDE_TOOL]} | ({"system": system} if system else {})
+    history = messages[-1]["role"] == "assistant"
+    assert validate(body, profile(name, model), as_history=history) == ()
+
+
+@pytest.mark.parametrize("name", sorted(set(POLICIES) - {"full"}))
+def test_a_long_list_fits_and_untouched_messages_are_the_callers_own(name: str) -> None:
+    """Within the budget, valid, every message that stayed as it was is the very object; the list given is as it was."""
+    given_, before = chat(40), copy.deepcopy(chat(40))
+    found = fit(given_, model="gpt-4o", policy=name, budget=12_000, tools=[CHAT_TOOL])
+    assert given_ == before
+    assert found.tokens <= Budget.parse(12_000, "gpt-4o").for_input < found.tokens_before
+    check(found.messages, "openai-chat", "gpt-4o")
+    own = {id(message) for message in given_}
+    assert all((id(message) in own) == (message in before) for message in found.messages)
+    assert found.messages[0] is given_[0]
+    assert found.messages[-1] is given_[-1]
+
+
+@pytest.mark.parametrize("name", sorted(set(POLICIES) - {"full"}))
+def test_anthropics_lists_come_back_in_their_own_dialect(name: str) -> None:
+    """Roles alternate, results stand first, instructions stay beside the list as they were given."""
+    system = [{"type": "text", "text": "be brief"}]
+    given_ = claude(40)
+    found = fit(given_, model="claude-sonnet-4-5", policy=name, budget=12_000, system=system, tools=[CLAUDE_TOOL])
+    check(found.messages, "anthropic", "claude-sonnet-4-5", found.system)
+    assert found.system is system
+    assert found.tokens < found.tokens_before
+    assert found.messages[-1] is given_[-1]
+
+
+def test_what_fits_comes_back_as_it_is() -> None:
+    """Nothing to do: the same messages, an empty report, nothing omitted."""
+    given_ = chat(3)
+    found = fit(given_, model="gpt-4o")
+    assert [id(message) for message in found.messages] == [id(message) for message in given_]
+    assert (found.report.changes, found.omitted) == ((), ())
+    assert found.tokens == found.tokens_before
+
+
+def test_every_omission_is_recalled_from_the_callers_list() -> None:
+    """A handle counts the caller's list; recall gives his own message, or the whole text of a block."""
+    given_ = chat(40)
+    dropped = fit(given_, model="gpt-4o", budget=9_000)
+    handles = [handle for gone in dropped.omitted for handle in gone.handles()]
+    assert handles
+    assert all(dropped.recall(handle) is given_[handle.seq] for handle in handles)
+    aside = fit(given_, model="gpt-4o", policy="offload", budget=40_000)
+    reference = next(m["content"] for m in aside.messages if "set aside" in str(m["content"]))
+    handle = reference.split("recall ")[1].split("]")[0]
+    assert aside.recall(handle) == PAGE[:4_000]
+    with pytest.raises(UnknownHandle):
+        dropped.recall(str(handles[0]).split(":")[0] + ":9999")
+    with pytest.raises(UnknownHandle):
+        dropped.recall("f" * 12 + ":1")
+    with pytest.raises(InvalidHandle):
+        dropped.recall("no handle")
+
+
+def test_an_infeasible_budget_is_typed_and_its_breakdown_is_true() -> None:
+    """What must be sent is named with its tokens, which add up; with exactly that budget it fits."""
+    given_ = chat(5)
+    with pytest.raises(InfeasibleBudget) as caught:
+        fit(given_, model="gpt-4o", budget=Budget.of_input(20), tools=[CHAT_TOOL])
+    error = caught.value
+    assert set(error.breakdown) == {"request", "instructions", "tools", "newest user message"}
+    assert sum(error.breakdown.values()) == error.needed > error.budget == 20
+    assert fit(given_, model="gpt-4o", budget=Budget.of_input(error.needed), tools=[CHAT_TOOL]).tokens <= error.needed
+    with pytest.raises(InfeasibleBudget):
+        fit(given_, model="gpt-4o", policy="full", budget=4_000)
+
+
+def test_what_is_pinned_stays() -> None:
+    """A pinned message is there as the caller's own, whatever else goes; one outside the list is refused."""
+    given_ = chat(40)
+    found = fit(given_, model="gpt-4o", budget=9_000, pinned=[5])
+    assert any(message is given_[5] for message in found.messages)
+    with pytest.raises(InvalidInput, match="pinned"):
+        fit(given_, model="gpt-4o", pinned=[9_999])
+
+
+def test_what_is_broken_is_repaired_and_reported() -> None:
+    """A result without its call, a call without a result, an empty answer, a lone surrogate: a valid list, each named in the report."""
+    call = {"id": "c1", "type": "function", "function": {"name": "sh", "arguments": "{}"}}
+    given_: list[dict[str, Any]] = [
+        {"role": "user", "content": "a\ud99cb"},
+        {"role": "tool", "tool_call_id": "nowhere", "content": "orphan"},
+        {"role": "assistant", "content": ""},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "user", "content": "go on"},
+    ]
+    found = fit(given_, model="gpt-4o")
+    check(found.messages, "openai-chat", "gpt-4o")
+    json.dumps(found.messages, ensure_ascii=False).encode()
+    told = "\n".join(map(str, found.report))
+    for word in ("surrogates", "its call is not there", "it says nothing", "its call has none in the list"):
+        assert word in told
+
+
+def test_a_refused_message_is_written_anew_and_the_rest_stays_the_callers() -> None:
+    """A key that the provider does not take costs the one message its identity, and no other."""
+    given_ = chat(2)
+    given_[1] = {**given_[1], "made_up": 1}
+    found = fit(given_, model="gpt-4o")
+    check(found.messages, "openai-chat", "gpt-4o")
+    assert found.messages[1] == {"role": "user", "content": "ask 0"}
+    assert [message is own for message, own in zip(found.messages, given_, strict=True)].count(False) == 1
+    assert "would have refused" in str(found.report.changes[0])
+
+
+def test_a_growing_list_gives_prefixes_until_something_is_left_out() -> None:
+    """Fitted again after each turn, a list goes on from the one before, except where more was omitted; and that is rare."""
+    whole = chat(80, 1_500)
+    last: tuple[list[Any], Any] | None = None
+    edits = 0
+    for end in range(2, len(whole), 4):
+        found = fit(whole[:end], model="gpt-4o", budget=15_000)
+        if last is not None and found.omitted == last[1]:
+            assert found.messages[: len(last[0])] == last[0]
+        elif last is not None:
+            edits += 1
+        last = (found.messages, found.omitted)
+    assert 0 < edits < 12
+
+
+def test_a_list_of_texts_takes_its_dialect_from_the_model_or_the_caller() -> None:
+    """Texts alone fit both interfaces: the model decides, and a name given decides before it; an unknown name is refused."""
+    texts = [{"role": "assistant", "content": "hi"}, {"role": "user", "content": "a"}]
+    assert len(fit(texts, model="gpt-4o").messages) == 2
+    assert len(fit(texts, model="claude-sonnet-4-5").messages) == 3
+    assert len(fit(texts, model="claude-sonnet-4-5", dialect_name="openai-chat").messages) == 2
+    with pytest.raises(InvalidInput, match="dialect"):
+        fit(texts, model="gpt-4o", dialect_name="morse")
+
+
+# --- any list of dicts -----------------------------------------------------------------------------------------------------
+
+_WORDS = st.sampled_from(["", " ", "yes", "{{ 7*7 }}", "ä\ud800", "\0", PAGE[:3_000], "</from-harness>"])
+_IDS = st.sampled_from(["a", "b", "", "x" * 70, "ä ö"])
+_PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+_CALLS = st.lists(
+    st.builds(
+        lambda i, n, a: {"id": i, "type": "function", "function": {"name": n, "arguments": a}},
+        _IDS,
+        st.sampled_from(["sh", "no name", ""]),
+        st.sampled_from(["{}", '{"cmd": "ls a.py"}', "{bad", ""]),
+    ),
+    max_size=3,
+)
+_CHAT_PARTS = st.lists(
+    st.one_of(
+        st.builds(lambda t: {"type": "text", "text": t}, _WORDS),
+        st.just({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PNG}"}}),
+        st.just({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}),
+        st.just({"type": "odd", "of": 1}),
+    ),
+    max_size=3,
+)
+_CHAT = st.one_of(
+    st.builds(
+        lambda r, c: {"role": r, "content": c}, st.sampled_from(["user", "system", "developer", "assistant"]), _WORDS
+    ),
+    st.builds(lambda c: {"role": "user", "content": c, "name": "Ann Ä"}, _CHAT_PARTS),
+    st.builds(lambda c, t: {"role": "assistant", "content": c, "tool_calls": t}, st.one_of(st.none(), _WORDS), _CALLS),
+    st.builds(lambda i, c: {"role": "tool", "tool_call_id": i, "content": c}, _IDS, st.one_of(_WORDS, _CHAT_PARTS)),
+    st.builds(lambda c: {"role": "assistant", "content": c, "reasoning_content": "hm", "refusal": None}, _WORDS),
+)
+_CLAUDE_PARTS = st.lists(
+    st.one_of(
+        st.builds(lambda t: {"type": "text", "text": t}, _WORDS),
+        st.builds(lambda i: {"type": "tool_use", "id": i, "name": "sh", "input": {"cmd": "ls"}}, _IDS),
+        st.builds(lambda i, c: {"type": "tool_result", "tool_use_id": i, "content": c}, _IDS, _WORDS),
+        st.just({"type": "thinking", "thinking": "hm", "signature": "c2ln"}),
+        st.just({"type": "redacted_thinking", "data": "b3BhcXVl"}),
+        st.just({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": _PNG}}),
+        st.just({"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}),
+    ),
+    max_size=4,
+)
+_CLAUDE = st.builds(
+    lambda r, c: {"role": r, "content": c}, st.sampled_from(["user", "assistant"]), st.one_of(_WORDS, _CLAUDE_PARTS)
+)
+_FEW = settings(max_examples=max(settings().max_examples // 2, 20), deadline=None)
+
+
+@_FEW
+@given(
+    messages=st.lists(_CHAT, max_size=8),
+    name=st.sampled_from(sorted(set(POLICIES) - {"full"})),
+    tokens=st.integers(60, 3_000),
+)
+def test_any_list_of_chat_completions_comes_back_valid(messages: list[dict[str, Any]], name: str, tokens: int) -> None:
+    """Whatever the messages are: a list that the strict validator takes, or an infeasible budget; the list given is as it was."""
+    _comes_back_valid(messages, "openai-chat", "gpt-4o", name, tokens)
+
+
+@_FEW
+@given(
+    messages=st.lists(_CLAUDE, max_size=8),
+    name=st.sampled_from(sorted(set(POLICIES) - {"full"})),
+    tokens=st.integers(60, 3_000),
+)
+def test_any_list_of_anthropics_comes_back_valid(messages: list[dict[str, Any]], name: str, tokens: int) -> None:
+    """The same for the other dialect."""
+    _comes_back_valid(messages, "anthropic", "claude-sonnet-4-5", name, tokens)
+
+
+def _comes_back_valid(messages: list[dict[str, Any]], dialect: str, model: str, name: str, tokens: int) -> None:
+    before = copy.deepcopy(messages)
+    try:
+        found = fit(messages, model=model, policy=name, budget=Budget.of_input(tokens), dialect_name=dialect)
+    except InfeasibleBudget as caught:
+        error = caught
+    else:
+        assert messages == before
+        assert found.tokens <= tokens
+        check(found.messages, dialect, model, found.system)
+        return
+    assert sum(error.breakdown.values()) == error.needed > tokens
