@@ -88,3 +88,11 @@ def test_a_snippet_stays_short() -> None:
     assert len(found) < text.SNIPPET_CHARACTERS + 20
     assert found.startswith("…")
     assert found.endswith("…")
+
+
+def test_a_snippet_prefers_words_that_stand_by_themselves() -> None:
+    """What stands inside a longer word is marked only when there is nothing better."""
+    assert text.snippet("Repositories import os", ["os"]) == "Repositories import \x02os\x03"
+    assert text.snippet("Repositories", ["os"]) == "Rep\x02os\x03itories"
+    assert text.snippet("日本語", ["本"]) == "日\x02本\x03語"
+    assert text.snippet("x__init__.py", ["__init__.py"]) == "x\x02__init__.py\x03"

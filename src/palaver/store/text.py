@@ -33,6 +33,7 @@ _SINGLE = (
     "\u2600-\u27bf\U0001f000-\U0001faff"
 )
 _TOKEN = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
+_BEFORE, _AFTER = r"(?<![^\W_])", r"(?![^\W_])"
 _LONG = re.compile(rf"(\S{{{TOKEN_CHARACTERS}}})\S+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -76,9 +77,13 @@ def columns(text: str) -> tuple[str, str]:
     return _HUMP.sub(" ", joined).casefold(), " ".join(wholes).casefold()
 
 
-def _first(folded: str, wanted: Sequence[str]) -> int:
-    places = [place for word in wanted if (place := folded.find(word)) >= 0]
-    return min(places, default=0)
+def _pattern(folded: str, wanted: Sequence[str]) -> re.Pattern[str]:
+    """Give what finds the words: each delimited where it stands so anywhere, else inside longer runs too."""
+    found = []
+    for word in sorted(wanted, key=len, reverse=True):
+        delimited = f"{_BEFORE if word[0].isalnum() else ''}{re.escape(word)}{_AFTER if word[-1].isalnum() else ''}"
+        found.append(delimited if re.search(delimited, folded) else re.escape(word))
+    return re.compile("|".join(found))
 
 
 def _origins(text: str) -> list[int]:
@@ -89,16 +94,20 @@ def _origins(text: str) -> list[int]:
 def snippet(text: str, wanted: Sequence[str]) -> str:
     """Give the composed text around the first match on one line, with U+0002 before and U+0003 after each match.
 
+    A match inside a longer word is marked only when the word stands nowhere by itself.
+
     Control characters of the text itself are shown as blanks, so that no text can forge a mark.
     """
     folded = text.casefold()
     origins: Sequence[int] = range(len(text) + 1) if len(folded) == len(text) else _origins(text)
-    first = _first(folded, wanted)
+    pattern = _pattern(folded, wanted)
+    found = pattern.search(folded)
+    first, reach = found.span() if found else (0, 0)
     start = max(0, first - SNIPPET_CHARACTERS // 4)
-    stop = min(len(folded), start + max(SNIPPET_CHARACTERS, first - start + max(map(len, wanted), default=0)))
+    stop = min(len(folded), max(start + SNIPPET_CHARACTERS, reach))
     pieces, done = [], origins[start]
-    for match in re.finditer("|".join(map(re.escape, sorted(wanted, key=len, reverse=True))), folded[start:stop]):
-        begin, end = origins[start + match.start()], origins[start + match.end() - 1] + 1  # whole characters
+    for match in pattern.finditer(folded, start, stop):
+        begin, end = origins[match.start()], origins[match.end() - 1] + 1  # whole characters
         if begin >= done:
             pieces += [_line(text[done:begin]), OPEN, _line(text[begin:end]), CLOSE]
             done = end
