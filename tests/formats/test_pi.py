@@ -202,7 +202,7 @@ def test_everything_else_is_kept(tmp_path: Path) -> None:
     entries = found.entries()
     assert [entry.model for entry in entries if isinstance(entry, ModelChange)] == ["gpt-5"]
     assert [entry.value for entry in entries if isinstance(entry, ModeChange)] == ["high"]
-    assert [(entry.target.seq, entry.label) for entry in entries if isinstance(entry, Label)] == [(0, "here")]
+    assert [(entry.target.seq, entry.label) for entry in entries if isinstance(entry, Label)] == [(1, "here")]
     assert [entry.summary for entry in entries if isinstance(entry, BranchSummary)] == ["Left."]
     assert [entry.custom_type for entry in entries if isinstance(entry, Custom)] == ["mine", "pi/from_the_future"]
     assert found.codes() == {"dangling_edit": 1}

@@ -220,3 +220,22 @@ def test_every_imported_entry_says_where_it_came_from(tmp_path: Path) -> None:
     assert [entry.source.record for entry in said if entry.source] == [
         f"00000000-0000-4000-8000-{n:012d}" for n in range(4)
     ]
+
+
+def test_a_file_that_grows_its_first_call_only_grows(tmp_path: Path) -> None:
+    """Tools are declared from the calls of the whole file; the first call that comes later moves nothing that was imported."""
+    store = MemoryStore()
+    lines = talk(4)
+    first = imported(store, written(tmp_path / "s.jsonl", lines))
+    call = [{"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"path": "a"}}]
+    result = [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "text"}]
+    grown = imported(
+        store,
+        written(
+            tmp_path / "s.jsonl", [*lines, line(4, "user", "read"), line(5, "assistant", call), line(6, "user", result)]
+        ),
+    )
+
+    assert (grown.outcome, grown.dialogs, grown.main) == ("grown", 1, first.main)
+    assert grown.main is not None
+    assert [tool.name for tool in fold(store, grown.main).tools] == ["Read"]

@@ -10,7 +10,7 @@ from palaver.formats.claude_code.survey import ROOT, Survey
 from palaver.formats.claude_code.tree import Branching, Tree
 from palaver.formats.dialogs import DialogWriter, Origin
 from palaver.formats.events import Branch, Event
-from palaver.log import Entry
+from palaver.log import Entry, Toolset
 from palaver.messages import Message
 
 
@@ -69,9 +69,10 @@ class Writing:
         self._standing[lane] = Standing()
         stubs = self._survey.stubs.get(lane)
         tools = stubs.toolset(self._survey.about.started_at) if stubs else None
-        if tools is not None:
-            yield self._writers[lane].put(tools, Origin("stub:tools", 0, b"", "tools"), derived=True)
-            self.stands(lane)
+        # Also when nothing was called yet: a file that grows its first call must not move what stands after the declaration.
+        none = Toolset(at=self._survey.about.started_at)
+        yield self._writers[lane].put(tools or none, Origin("stub:tools", 0, b"", "tools"), derived=True)
+        self.stands(lane)
         self._begun[lane] = self._standing[lane]
 
     def _owner(self, lane: int) -> str:

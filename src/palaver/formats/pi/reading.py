@@ -14,7 +14,7 @@ from palaver.formats.pi import messages
 from palaver.formats.pi.names import CARRIED, NAME
 from palaver.formats.pi.survey import NONE, Survey
 from palaver.formats.records import Record
-from palaver.log import BranchSummary, Custom, Derived, Entry, Label, ModeChange, ModelChange, Place, Run
+from palaver.log import BranchSummary, Custom, Derived, Entry, Label, ModeChange, ModelChange, Place, Run, Toolset
 
 
 class Reading:
@@ -37,8 +37,9 @@ class Reading:
         """Open the conversation's first dialog."""
         yield Branch(dialog="main", owner=NAME)
         tools = self._survey.stubs.toolset(self._survey.started_at)
-        if tools is not None:
-            yield self._writers[0].put(tools, Origin("stub:tools", 0, b"", "tools"), derived=True)
+        # Also when nothing was called yet: a file that grows its first call must not move what stands after the declaration.
+        none = Toolset(at=self._survey.started_at)
+        yield self._writers[0].put(tools or none, Origin("stub:tools", 0, b"", "tools"), derived=True)
         self._left[NONE] = self._writers[0].count
 
     def take(self, record: Record) -> Iterator[Event]:
