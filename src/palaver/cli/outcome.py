@@ -97,12 +97,15 @@ def tell(error: PalaverError, *, json: bool) -> Exit:
         print_json(as_data(error))
     else:
         console = errors()
-        console.print(f"palaver: {error}", style="red")
         if isinstance(error, InfeasibleBudget):
+            console.print(
+                f"palaver: {error.needed:,} tokens must be sent, and the budget is {error.budget:,}:", style="red"
+            )
             for part, tokens in error.breakdown.items():
                 console.print(f"  {tokens:>10,}  {part}")
-        if error.hint and error.hint not in str(error):
             console.print(error.hint)
+        else:
+            console.print(f"palaver: {error}", style="red")
     return exit_code(error)
 
 

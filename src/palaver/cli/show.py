@@ -46,7 +46,7 @@ def run(
                 if json:
                     print_json({"handle": f"{owner[:12]}:{seq}", **entry.model_dump(mode="json")})
                 else:
-                    output().print(f"{owner[:12]}:{seq:<6} {entry.kind:<14} {_line(entry)}")
+                    output().print(f"{owner[:12]}:{seq:<6} {entry.kind:<14} {_line(entry)}".rstrip())
             return Exit.OK
         view = fold(source, dialog_id, whole=True)
         if last:
