@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 from palaver.errors import InvalidMessage
 from palaver.messages.normalize import ADDED, REPLACEMENT, Change, clean_text, is_clean
 
-__all__ = ["EMPTY", "FrozenDict", "FrozenList", "freeze", "thaw"]
+__all__ = ["EMPTY", "FrozenDict", "FrozenList", "freeze", "freeze_plain", "thaw"]
 
 _MAX_DEPTH = 96  # pydantic-core reads 200 levels of JSON, and a value may itself lie some levels deep in an entry
 _MAX_BITS = 14_000  # Python does not write integers of more than 4300 digits (sys.get_int_max_str_digits)
@@ -155,6 +155,25 @@ def freeze(value: Any, place: str, changes: list[Change]) -> Any:  # noqa: ANN40
         return _freeze_json(value, _MAX_DEPTH)
     except _NoJsonError:
         return _freeze(value, place, changes, 0)
+
+
+def freeze_plain(value: Any, levels: int = _MAX_DEPTH) -> Any:  # noqa: ANN401 - JSON in, JSON out
+    """Copy what a JSON reader gave, whose strings are known to be clean, into its read-only form.
+
+    Raises:
+        InvalidMessage: Something in it has to be changed all the same; :func:`freeze` does that.
+    """
+    kind = type(value)
+    if kind is str or value is None:
+        return value
+    if kind is dict and levels:
+        return _frozen_dict({key: freeze_plain(item, levels - 1) for key, item in value.items()})
+    if kind is list and levels:
+        return _frozen_list([freeze_plain(item, levels - 1) for item in value])
+    fits = _SCALARS.get(kind)
+    if fits is None or not fits(value):
+        raise InvalidMessage("Something in it has no place in JSON.", hint="Use freeze() to have it replaced.")
+    return value
 
 
 # --- what is JSON already, as nearly everything is: no places are kept --------------------------------------------------

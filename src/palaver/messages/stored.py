@@ -24,7 +24,7 @@ from palaver.messages.blocks import (
     UnknownContent,
 )
 from palaver.messages.forms import CONVENIENT, default_modality, default_name
-from palaver.messages.frozen import freeze
+from palaver.messages.frozen import freeze_plain
 from palaver.messages.message import (
     AssistantMessage,
     BranchSummaryMessage,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from enum import Enum
 
     from palaver.messages.frozen import FrozenDict
-    from palaver.messages.normalize import Change
     from palaver.messages.value import Value
 
 __all__ = ["Unusual", "is_plain", "number", "read_stored", "set_together", "text", "whole"]
@@ -66,15 +65,14 @@ def is_plain(body: bytes) -> bool:
 def set_together(kind: type[Model], fields: dict[str, Any], given: set[str], extra: dict[str, Any]) -> Model:
     """Make a value of its fields, all of them and valid, the way pickle does: without validating them."""
     made = kind.__new__(kind)
-    made.__setstate__(
-        {
-            "__dict__": fields,
-            "__pydantic_fields_set__": given,
-            "__pydantic_extra__": extra,
-            "__pydantic_private__": None,
-        }
-    )
+    _set(made, "__dict__", fields)
+    _set(made, "__pydantic_fields_set__", given)
+    _set(made, "__pydantic_extra__", extra)
+    _set(made, "__pydantic_private__", None)
     return made
+
+
+_set = object.__setattr__  # what BaseModel.__setstate__ does
 
 
 # --- how each type is spelt ------------------------------------------------------------------------------------------------
@@ -112,10 +110,7 @@ def _truth(value: object) -> bool:
 def _object(value: object) -> FrozenDict:
     if type(value) is not dict:
         raise Unusual
-    changes: list[Change] = []
-    frozen: FrozenDict = freeze(value, "", changes)
-    if changes:
-        raise Unusual
+    frozen: FrozenDict = freeze_plain(value)
     return frozen
 
 
@@ -245,6 +240,8 @@ def _block(fields: object) -> Any:  # noqa: ANN401 - any block
     kind = fields.get("type") if type(fields) is dict else None
     if type(fields) is not dict or type(kind) is not str:
         raise Unusual
+    if kind == "text" and len(fields) == 2 and type(content := fields.get("content")) is str:  # noqa: PLR2004 - type and content
+        return set_together(TextContent, {"changes": (), "type": "text", "content": content}, {"type", "content"}, {})
     plan = _BLOCKS.get(kind)
     if plan is not None:
         try:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from palaver.errors import InvalidMessage, PalaverError
-from palaver.messages.frozen import FrozenDict, freeze
+from palaver.messages.frozen import EMPTY, FrozenDict, freeze
 from palaver.messages.normalize import Change, clean_text, is_clean
 
 if TYPE_CHECKING:
@@ -156,7 +156,7 @@ class Value(BaseModel, metaclass=ValueMeta):
     @property
     def model_extra(self) -> dict[str, Any]:
         """The fields this version does not know, read-only."""
-        return FrozenDict(self.__pydantic_extra__ or {})
+        return FrozenDict(self.__pydantic_extra__) if self.__pydantic_extra__ else EMPTY
 
     @property
     def model_fields_set(self) -> set[str]:

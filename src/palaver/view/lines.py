@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from palaver.ids import DialogId
 from palaver.log import (
@@ -21,8 +22,7 @@ from palaver.log import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """An entry as it is read for a view.
 
     Attributes:
@@ -95,10 +95,11 @@ def read(reader: Reader, dialog_id: DialogId, pieces: Sequence[Span | Derived]) 
         if isinstance(piece, Derived):
             yield piece
             continue
-        for seq, body in reader.bodies(piece.dialog, piece.start, piece.stop):
+        dialog, inherited = piece.dialog, piece.dialog != dialog_id
+        for seq, body in reader.bodies(dialog, piece.start, piece.stop):
             entry = decode_entry(body)
             if rule(entry.kind).shown or entry.kind in _STATEFUL:
-                yield Line(Handle(piece.dialog, seq), entry, len(body), piece.dialog != dialog_id)
+                yield Line(Handle(dialog, seq), entry, len(body), inherited)
 
 
 _STATEFUL = frozenset({"pin", "quarantine", "model_change"})

@@ -64,12 +64,13 @@ class Growing:
     def count(self, line: Line, messages: int) -> None:
         """Count an entry as part of the exchange, once."""
         dialog, seq, _ = line.handle
-        if self.runs and Handle(dialog, seq) in self.runs[-1]:
-            return
-        if self.runs and self.runs[-1].dialog == dialog and self.runs[-1].stop == seq:
-            self.runs[-1] = Span(dialog, self.runs[-1].start, seq + 1)
-        else:
+        newest = self.runs[-1] if self.runs else None
+        if newest is None or newest.dialog != dialog or not newest.start <= seq <= newest.stop:
             self.runs.append(Span(dialog, seq, seq + 1))
+        elif newest.stop == seq:
+            self.runs[-1] = Span(dialog, newest.start, seq + 1)
+        else:
+            return
         self.messages += messages
         self.size += line.size
 
@@ -176,16 +177,16 @@ class Pairing:
         return tuple(exchange for exchange in made if exchange is not None)
 
     def _exchange(self, growing: Growing, edits: Edits, pins: frozenset[Handle]) -> Exchange | None:
-        said = tuple(shown for block in growing.blocks if (shown := edits.shown(block)) is not None)
+        said = tuple([shown for block in growing.blocks if (shown := edits.shown(block)) is not None])
         if not said:
             return None
         live = growing is self.response and not growing.inherited
-        results = tuple(_results(growing, edits, live=live))
+        results = tuple(_results(growing, edits, live=live)) if growing.waiting else ()
         turns = (_turn(growing, said), Turn(role=Role.TOOL, blocks=results)) if results else (_turn(growing, said),)
         return Exchange(
             turns=turns,
             runs=tuple(growing.runs),
-            pinned=any(pin in run for run in growing.runs for pin in pins),
+            pinned=bool(pins) and any(pin in run for run in growing.runs for pin in pins),
             open=any(block.derived == "pending" for block in results),
             derived=growing.message is None,
             messages=growing.messages,
@@ -226,24 +227,22 @@ def _turn(growing: Growing, said: tuple[Block, ...]) -> Turn:
     message = growing.message
     if message is None:
         return Turn(role=growing.role, blocks=said)
-    name = message.name or ""
     return Turn(
         role=growing.role,
         blocks=said,
-        name="" if name in {growing.role.value, message.role.value} else name,
+        name="" if message.name in (growing.role, message.role) else message.name,
         model=message.model or "",
-        provider=str((message.model_extra or {}).get("provider", "")),
+        provider=str(message.model_extra.get("provider", "")),
     )
 
 
 def blocks(line: Line, message: Message) -> Iterator[Block]:
     """Give the blocks of a message that say something, each with its handle."""
     dialog, seq, _ = line.handle
+    speaker = message.speaker
     for index, content in enumerate(message.contents):
         if _says_something(content):
-            yield Block(
-                content=content, origin=Handle(dialog, seq, index), speaker=message.speaker, trust=message.speaker.trust
-            )
+            yield Block(content=content, origin=Handle(dialog, seq, index), speaker=speaker, trust=speaker.trust)
 
 
 def _says_something(content: object) -> bool:
