@@ -196,7 +196,7 @@ def test_a_file_that_is_no_store(palaver: Palaver, command: str) -> None:
         assert (path.read_bytes() if path.is_file() else None) == before
 
 
-@pytest.mark.parametrize("url", ["postgres://host/db", "ftp://x", "sqlite://host/x", "sqlite:relative", "memory:"])
+@pytest.mark.parametrize("url", ["postgres://host/db", "ftp://x", "sqlite://host/x", "sqlite:relative", "memory:", ""])
 def test_an_address_that_is_no_stores(url: str) -> None:
     """The error says what an address looks like."""
     ran = run("sessions", "--store", url)

@@ -64,7 +64,7 @@ def _facts(store: Store, ids: Sequence[SessionId]) -> dict[str, object]:
     tools: Counter[str] = Counter()
     models: dict[str, dict[str, float]] = {}
     for session_id in ids:
-        for node in store.nodes(Session.open(session_id, store).session_id):
+        for node in store.nodes(session_id):
             last = store.last(node.dialog_id)
             totals.update(dialogs=1, entries=last.seq + 1, messages=last.number, bytes=last.total)
             for _, body in store.bodies(node.dialog_id):

@@ -30,7 +30,9 @@ def data_folder() -> Path:
 
 def store_url(named: str | None) -> str:
     """Give the store to use: the one named, else that of the environment, else the one file in the user's data folder."""
-    return named or os.environ.get(STORE_VARIABLE) or str(data_folder() / "palaver.db")
+    if named is not None:
+        return named
+    return os.environ.get(STORE_VARIABLE) or str(data_folder() / "palaver.db")
 
 
 # Control characters but newline and tab, as their pictures (Unicode, block Control Pictures): what was recorded may hold escape sequences, and
