@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -145,8 +146,16 @@ def test_each_fault_is_named_with_its_place(tmp_path: Path, kind: str, fault: st
 
     assert expected <= {finding.code for finding in found.findings}
     assert found.healthy == (expected == {"open_call"})  # Codex says nowhere that the response after it is another one
-    assert all(finding.place and finding.what for finding in found.findings)
+    assert all(re.match(r"(line|record|whole file)\b", finding.place) and finding.what for finding in found.findings)
     assert set(found.valid.values()) == {True}, "what palaver sends is valid whatever was recorded"
+
+
+def test_the_place_of_a_fault_is_that_of_the_record(tmp_path: Path) -> None:
+    """In a file that was not imported a fault stands at the number of its record, counted from 1, as in the reader's report."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(broken("claude-code")["orphaned result"][0])
+    places = {finding.code: finding.place for finding in examined(path).findings if finding.severity == "fault"}
+    assert places == {"orphan_result": "record 5", "unanswered_call": "record 4"}
 
 
 @pytest.mark.parametrize(("kind", "fault"), CASES)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from palaver.errors import MissingBlob, PalaverError, StoreDamaged, UnknownDialog
+from palaver.errors import InvalidHandle, MissingBlob, PalaverError, StoreDamaged, UnknownDialog
 from palaver.formats import matches, open_source
 from palaver.formats.events import Loss
 from palaver.ids import BlobId, DialogId, SessionId
@@ -44,8 +44,19 @@ def examine_file(path: str | Path) -> Iterator[Diagnosis]:
     store = MemoryStore()
     for imported in Importer(store, keep_source=False).import_path(path):
         found = examine(store, imported.session_id)
-        reported = tuple(_of_loss(loss) for loss in imported.losses)
-        yield replace(found, name=f"{path}: {imported.name}", session_id=None, findings=(*reported, *found.findings))
+        reported = [_of_loss(loss) for loss in imported.losses]
+        seen = (_in_file(store, finding) for finding in found.findings)
+        yield replace(found, name=f"{path}: {imported.name}", session_id=None, findings=(*reported, *seen))
+
+
+def _in_file(store: Store, finding: Finding) -> Finding:
+    """Name the record of the file where the finding has a handle, which would lead nowhere: nothing was imported."""
+    try:
+        handle = Handle.parse(finding.place)
+    except InvalidHandle:
+        return finding
+    source = decode_entry(store.body(store.resolve(handle.dialog), handle.seq)).source
+    return finding if source is None else replace(finding, place=f"record {source.ordinal + 1}")
 
 
 def format_of(path: str | Path) -> tuple[str, ...]:
