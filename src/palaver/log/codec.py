@@ -58,10 +58,14 @@ def _body(entry: Entry) -> tuple[bytes, Mapping[BlobId, bytes]]:
     if not isinstance(entry, MessageEntry | Inbox | LateResult):
         return canonical_json(entry.model_dump(mode="json")), {}
     said, blobs = encode(entry.message)
-    if (
-        isinstance(entry, MessageEntry) and entry.source is None and not entry.model_extra
-    ):  # nearly every append; the same bytes as below
-        return b'{"at":%s,"kind":"message","message":%s}' % (canonical_json(entry.at), said), blobs
+    source = entry.source
+    if isinstance(entry, MessageEntry) and not entry.model_extra and (source is None or not source.model_extra):
+        # nearly every append, and nearly every entry of an import; the same bytes as below
+        start = b'{"at":%s,"kind":"message","message":%s' % (canonical_json(entry.at), said)
+        if source is None:
+            return start + b"}", blobs
+        told = {"format": source.format, "ordinal": source.ordinal, "record": source.record}
+        return b'%s,"source":%s}' % (start, canonical_json(told)), blobs
     rest = entry.model_dump(mode="json", exclude={"message"})
     parts = [
         canonical_json(key) + b":" + (said if key == "message" else canonical_json(rest[key]))

@@ -12,7 +12,7 @@ from pydantic_core import from_json
 
 from palaver.errors import InvalidMessage, StoreDamaged
 from palaver.ids import BlobId
-from palaver.messages.blocks import AudioContent, ImageContent, ToolResultContent
+from palaver.messages.blocks import AudioContent, ImageContent, TextContent, ToolCallContent, ToolResultContent
 from palaver.messages.canonical import canonical_json, digest
 from palaver.messages.message import Message
 from palaver.messages.stored import is_plain, read_stored
@@ -50,7 +50,8 @@ def decode(body: bytes | str) -> Message:
 def media_of(message: Message) -> Iterator[Media]:
     """Give the media of a message in order, those inside tool results included."""
     for block in message.contents:
-        yield from _media_in(block)
+        if not isinstance(block, TextContent | ToolCallContent):  # what nearly every message consists of holds none
+            yield from _media_in(block)
 
 
 def hydrate(message: Message, load: Callable[[str], bytes]) -> Message:

@@ -50,6 +50,7 @@ class Landing:
     losses: list[Loss] = field(default_factory=list)
     _seen: dict[str, int] = field(default_factory=dict)
     _last: dict[DialogId, Header] = field(default_factory=dict)
+    _looked: dict[str, tuple[int, int]] = field(default_factory=dict)
     _pending: _Pending = field(default_factory=_Pending)
     _key: str = ""
 
@@ -94,6 +95,7 @@ class Landing:
         )
         self.places.dialogs[key] = node.dialog_id
         self.places.landed.setdefault(key, [])
+        self._looked.pop(key, None)
 
     def _shared(self, key: str, puts: int) -> tuple[Span, ...]:
         """Give what a fork shares: all that the parent inherited, and the entries that its first `puts` puts became."""
@@ -146,6 +148,7 @@ class Landing:
         if digest != known[index].digest:
             header = self._write_now(event.dialog, entry)
             known[index] = Landed(event.record, digest, self.places.dialogs[event.dialog], header.seq)
+            self._looked.pop(event.dialog, None)
 
     def _part(self, key: str, index: int) -> None:
         """Go on in a branch: the entries from put `index` on are not what was imported."""
@@ -215,8 +218,11 @@ class Landing:
 
         It need not be the last put's: what is derived from the whole file is put first, and anew when it changes.
         """
-        dialog = self.places.dialogs[key]
-        return max((put.seq + 1 for put in self.places.landed[key] if put.dialog == dialog), default=0)
+        dialog, landed = self.places.dialogs[key], self.places.landed[key]
+        looked, first = self._looked.get(key, (0, 0))  # what was looked through is not looked through at every flush
+        first = max((put.seq + 1 for put in landed[looked:] if put.dialog == dialog), default=first)
+        self._looked[key] = (len(landed), first)
+        return first
 
     def flush(self) -> None:
         """Write what is pending; entries that an import wrote before it was cut off are taken as they stand."""

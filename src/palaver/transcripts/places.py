@@ -52,11 +52,14 @@ class Places:
 
     def encode(self) -> bytes:
         """Give the map as bytes: one line for the dialogs, then one for each dialog's puts."""
-        rows = [
-            {"dialog": key, "puts": [[one.record, one.digest.hex(), one.dialog, one.seq] for one in puts]}
-            for key, puts in self.landed.items()
-        ]
-        return b"\n".join(map(canonical_json, [{"version": _VERSION, "dialogs": self.dialogs}, *rows]))
+        out = bytearray(canonical_json({"version": _VERSION, "dialogs": self.dialogs}))
+        for key, puts in self.landed.items():
+            out += b'\n{"dialog":%s,"puts":[' % canonical_json(key)
+            for number, one in enumerate(puts):  # put by put: nothing but the bytes is held twice
+                out += b"," if number else b""
+                out += canonical_json([one.record, one.digest.hex(), one.dialog, one.seq])
+            out += b"]}"
+        return bytes(out)
 
     @classmethod
     def decode(cls, data: bytes) -> Places:
