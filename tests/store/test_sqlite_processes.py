@@ -242,3 +242,28 @@ def test_a_child_that_never_uses_the_store_leaves_it_alone(path: Path, begun: Be
     with child(path, begun.dialog, "idle") as other:
         assert line(other) == "1"
         tell(other)
+
+
+_LOCKED = """
+import fcntl, sys
+with open(sys.argv[1], "r+b") as file:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)
+    except OSError:
+        print("held")
+    else:
+        print("free")
+"""
+
+
+def test_opening_again_does_not_drop_the_locks_of_the_first(path: Path, begun: Begun) -> None:
+    """Closing any descriptor of a file drops all locks of a process on it, so nobody but SQLite may open the store.
+
+    Without its lock, a handle would not notice that another process takes the log away from under it. The lock is the one on SQLite's
+    shared bytes (https://www.sqlite.org/howtocorrupt.html, section 2.2).
+    """
+    begun.say(b"a")
+    for read_only in (False, True):
+        SqliteStore(path, read_only=read_only).close()
+    held = subprocess.run([sys.executable, "-c", _LOCKED, str(path)], capture_output=True, text=True, check=True)
+    assert held.stdout.strip() == "held"

@@ -33,6 +33,11 @@ class Block(NamedTuple):
     connection: apsw.Connection
 
 
+def _reads(connection: apsw.Connection) -> bool:
+    """Tell whether a statement stands in its middle, as one does that an error has left, held by the error's traceback."""
+    return connection.txn_state() != apsw.SQLITE_TXN_NONE
+
+
 class Connections:
     """A pool that grows with the number of threads that use the store at the same moment; a single thread uses one connection.
 
@@ -106,7 +111,7 @@ class Connections:
         """Take a connection back, or learn that the one that was to be lent could not be opened."""
         with self._state:
             self._lent -= 1
-            if connection is not None and self._open and len(self._idle) < _KEPT_IDLE:
+            if connection is not None and self._open and len(self._idle) < _KEPT_IDLE and not _reads(connection):
                 self._idle.append(connection)
                 connection = None
             if self._fork_waits:

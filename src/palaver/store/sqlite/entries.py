@@ -125,6 +125,7 @@ def scan(pool: Connections, name: str, dialog_no: int, bounds: range, *, reverse
                 statements()[name], (entry_id(dialog_no, start), entry_id(dialog_no, stop), _PAGE_ROWS)
             )
             page: list[Row] = rows.fetchall() if name in _WITHOUT_BODIES else _filled(rows)
+            rows.close()  # a statement left in the middle would keep its snapshot, and the connection could not write
         yield from page
         if not page:
             return

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import mkstemp
 from time import monotonic, sleep
 from urllib.parse import quote
 
 import apsw
 
-from palaver.errors import InvalidInput, PalaverError, StoreError, StoreReadOnly, StoreTooNew
+from palaver.errors import InvalidInput, PalaverError, StoreDamaged, StoreError, StoreReadOnly, StoreTooNew
 from palaver.ids import now
 from palaver.store.protocol import Durability
 from palaver.store.sqlite.faults import fault, os_fault, read_only
@@ -21,7 +23,6 @@ APPLICATION_ID = 0x70616C76
 """`palv`: stands in the file's header (https://www.sqlite.org/fileformat2.html, offset 68), so that `file` and we know whose it is."""
 
 _MAGIC = b"SQLite format 3\x00"
-_PRIVATE_FILE = 0o600
 _PRIVATE_FOLDER = 0o700
 _STATEMENTS_CACHED = 100
 _RETRY_SECONDS = 0.01
@@ -145,7 +146,10 @@ def prepare(opener: Opener, *, create: bool) -> apsw.Connection:
     if opener.writable and not _may_write(path):
         raise read_only(path)
     with opener.opening() as connection:
-        found = _format(connection, path)
+        try:
+            found = _format(connection, path)
+        except apsw.NotADBError as error:
+            raise _unreadable(path, error) from error
         if found < newest_format():
             _upgrade(opener, connection, found)
         opener.set_up(connection)
@@ -153,25 +157,46 @@ def prepare(opener: Opener, *, create: bool) -> apsw.Connection:
 
 
 def _make(path: Path) -> None:
-    """Make the file and the folders above it, readable by nobody else from the first moment on; SQLite copies the mode to its side files."""
+    """Make the file and the folders above it, readable by nobody else from the first moment on; SQLite copies the mode to its side files.
+
+    The file gets its name when it is closed already: closing a descriptor drops all locks that this process has on a file, those of SQLite
+    for another handle too (https://www.sqlite.org/howtocorrupt.html, section 2.2).
+    """
     for folder in reversed([place for place in path.parents if not place.exists()]):
         folder.mkdir(_PRIVATE_FOLDER, exist_ok=True)
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _PRIVATE_FILE))
+    if path.exists():
+        return
+    descriptor, unnamed = mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
+    os.close(descriptor)
+    try:
+        with suppress(FileExistsError):  # another was faster
+            os.link(unnamed, path)
+    finally:
+        Path(unnamed).unlink()
 
 
 def _look(path: Path) -> None:
-    """Refuse what is no SQLite database, before SQLite touches it."""
-    if path.exists() and not path.is_file():
+    """Refuse what is no file, or too short for a database, of which SQLite would take one byte for none; only SQLite may open it."""
+    found = path.stat()
+    if not stat.S_ISREG(found.st_mode):
         raise InvalidInput(
             f"{path} is no file, so it is no palaver store.", hint="Name a file; it is made when it is missing."
         )
-    with path.open("rb") as file:
-        start = file.read(len(_MAGIC))
-    if start not in {b"", _MAGIC}:
-        raise InvalidInput(
-            f"{path} is no palaver store: it is no SQLite database.", hint="It was not touched. Name another file."
-        )
+    if 0 < found.st_size < len(_MAGIC):
+        raise _no_database(path)
+
+
+def _no_database(path: Path) -> InvalidInput:
+    return InvalidInput(
+        f"{path} is no palaver store: it is no SQLite database.", hint="It was not touched. Name another file."
+    )
+
+
+def _unreadable(path: Path, error: apsw.NotADBError) -> PalaverError:
+    """Give the error for what SQLite cannot read: a damaged store still begins as a database does."""
+    with path.open("rb") as file:  # no handle has it open
+        begins_well = file.read(len(_MAGIC)) == _MAGIC
+    return StoreDamaged(str(path), str(error)) if begins_well else _no_database(path)
 
 
 def newest_format() -> int:
@@ -186,8 +211,9 @@ def _number(connection: apsw.Connection, pragma: str) -> int:
 
 def _format(connection: apsw.Connection, path: Path) -> int:
     """Give the format of what is there, 0 for an empty file."""
-    found, owner = _number(connection, "user_version"), _number(connection, "application_id")
-    empty = connection.execute("SELECT count(*) = 0 FROM sqlite_schema").get
+    with _transaction(connection, "BEGIN"):  # one look: another process may be making the store right now
+        found, owner = _number(connection, "user_version"), _number(connection, "application_id")
+        empty = connection.execute("SELECT count(*) = 0 FROM sqlite_schema").get
     if owner != APPLICATION_ID and not (empty and owner == found == 0):
         raise InvalidInput(
             f"{path} is no palaver store: it is the SQLite database of another program.",
@@ -210,6 +236,7 @@ def _upgrade(opener: Opener, connection: apsw.Connection, found: int) -> None:
     _use_wal(opener, connection)
     for migration in migrations():
         _migrate(connection, migration)
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()  # the tables themselves never depend on a log
 
 
 def _use_wal(opener: Opener, connection: apsw.Connection) -> None:
@@ -244,9 +271,9 @@ def _migrate(connection: apsw.Connection, migration: Migration) -> None:
 
 
 @contextmanager
-def _transaction(connection: apsw.Connection) -> Iterator[None]:
+def _transaction(connection: apsw.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
     """Commit at the end, undo on any error."""
-    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(begin)
     try:
         yield
         connection.execute("COMMIT")

@@ -62,7 +62,7 @@ class SqliteStore:
         """
         if durability is Durability.MEMORY:
             raise InvalidInput("A file outlives the process: its durability is full or normal.")
-        place = Path(path).absolute()
+        place = Path(path).resolve()  # where SQLite would put the side files of a link, too
         opener = Opener(place, durability, wait, writable=not read_only)
         first = prepare(opener, create=create)
         self.durability: Durability = durability

@@ -215,6 +215,19 @@ class ReadLaws(LawGroup):
         begun.say(b"new")
         assert [len(list(reader)) for reader in readers] == [4, 4, 4]
 
+    def test_large_bodies_are_read_beside_writers(self, begun: Begun) -> None:
+        """Bodies that fill pages of their own come one after the other, and a half-read listing hinders neither writing nor closing."""
+        large = [bytes([number]) * 700_000 for number in range(5)]
+        begun.say(*large)
+        reader = begun.store.bodies(begun.dialog)
+        read = [next(reader)]
+        begun.say(b"meanwhile")
+        read.append(next(reader))
+        begun.say(b"meanwhile")
+        read += reader
+        assert read == list(enumerate(large))
+        assert next(begun.store.bodies(begun.dialog)) == (0, large[0])
+
     def test_headers_tell_of_their_bodies(self, begun: Begun) -> None:
         """Size, running total and digest of a header are those of the body beside it."""
         begun.say(b"abc", b"", b"\x00" * 50)

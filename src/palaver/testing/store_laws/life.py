@@ -129,16 +129,19 @@ class LifeLaws(LawGroup):
         other.store.close()
         assert begun.say(b"d")[0].seq == 2  # noqa: PLR2004
 
-    def test_a_reader_may_take_its_time(self, begun: Begun, backend: Backend) -> None:
-        """A half-read listing hinders no writer, and goes on where it was."""
+    @pytest.mark.parametrize("size", [1, 700_000])
+    def test_a_reader_may_take_its_time(self, begun: Begun, backend: Backend, size: int) -> None:
+        """A half-read listing hinders no writer, on its own handle or another, and goes on where it was."""
         needs(begun.store, Capability.SHARED)
         other = backend.open()
-        begun.say(b"a", b"b", b"c")
-        reader = other.bodies(begun.dialog)
-        assert next(reader) == (0, b"a")
-        begun.say(b"d")
-        assert Begun(other, begun.session, begun.dialog).say(b"e")[0].seq == 4  # noqa: PLR2004
-        assert list(reader) == [(1, b"b"), (2, b"c")]
+        bodies = [letter * size for letter in (b"a", b"b", b"c", b"d")]
+        begun.say(*bodies)
+        readers = [begun.store.bodies(begun.dialog), other.bodies(begun.dialog)]
+        assert [next(reader) for reader in readers] == [(0, bodies[0])] * 2
+        begun.say(b"one")
+        assert Begun(other, begun.session, begun.dialog).say(b"two")[0].seq == 5  # noqa: PLR2004
+        begun.say(b"three")
+        assert [list(reader) for reader in readers] == [list(enumerate(bodies))[1:]] * 2
         other.close()
 
     def test_a_forked_child_opens_anew(self, begun: Begun) -> None:
