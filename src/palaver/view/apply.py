@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from palaver.errors import InvalidInput
-from palaver.log import Handle, Span, clip
+from palaver.log import Handle, Span
 from palaver.messages import Role, Speaker, TextContent, ToolCallContent, ToolResultContent, Trust
 from palaver.view.edits import rewrite
 from palaver.view.plan import Insert, Plan, Remove, Rewrite
@@ -39,7 +39,7 @@ def apply(view: View, plan: Plan) -> View:
     system = tuple(_as_rewritten(block, rewrites) for block in view.system)
     first = _first_change(view, plan, changed) if system == view.system else 0
     changed = {index: replace(each, stale=each.stale or index >= first) for index, each in changed.items()}
-    still = tuple(run for exchange in kept.values() for run in exchange.runs)
+    still = _entries(run for exchange in kept.values() for run in exchange.runs)
     gone = tuple(
         omission
         for drop in plan.drops
@@ -50,7 +50,7 @@ def apply(view: View, plan: Plan) -> View:
         view,
         system=system,
         exchanges=tuple(_with_inserts(changed, plan.inserts, len(view.exchanges))),
-        omissions=merged((*view.omissions, *gone, *removed), (*still, *view.state)),
+        omissions=merged((*view.omissions, *gone, *removed), still | _entries(view.state)),
         policies=view.policies if plan.policy in view.policies else (*view.policies, plan.policy),
     )
 
@@ -114,13 +114,18 @@ def _changed(exchange: Exchange, rewrites: Mapping[Handle, Rewrite], removes: Ma
     return replace(exchange, turns=tuple(turns))
 
 
-def _omissions(exchange: Exchange, still: Sequence[Span], pattern: Omission) -> Iterator[Omission]:
+def _entries(spans: Iterable[Span]) -> frozenset[Handle]:
+    """Give the entries of spans, to be asked for in one step each: a view may have as many exchanges as a log has turns."""
+    return frozenset(Handle(span.dialog, seq) for span in spans for seq in range(span.start, span.stop))
+
+
+def _omissions(exchange: Exchange, still: frozenset[Handle], pattern: Omission) -> Iterator[Omission]:
     """Give what dropping an exchange leaves out: whole entries, but single blocks of an entry that another exchange still shows."""
     shared: set[Handle] = set()
     for run in exchange.runs:
         for seq in range(run.start, run.stop):
             entry = Handle(run.dialog, seq)
-            if any(entry in other for other in still):
+            if entry in still:
                 shared.add(entry)
             else:
                 yield replace(pattern, span=Span(run.dialog, seq, seq + 1))
@@ -131,7 +136,7 @@ def _omissions(exchange: Exchange, still: Sequence[Span], pattern: Omission) -> 
         yield replace(pattern, messages=exchange.messages, size=exchange.size)
 
 
-def merged(omissions: Iterable[Omission], standing: Sequence[Span]) -> tuple[Omission, ...]:
+def merged(omissions: Iterable[Omission], standing: frozenset[Handle]) -> tuple[Omission, ...]:
     """Give the same omissions with neighbouring ones of one reason as one span, and bare counts added to the span before them.
 
     Two spans are neighbours when nothing of the view stands between them: entries that no view ever shows do not part them.
@@ -145,14 +150,18 @@ def merged(omissions: Iterable[Omission], standing: Sequence[Span]) -> tuple[Omi
     return tuple(out)
 
 
-def _joined(last: Omission, gone: Omission, standing: Sequence[Span]) -> Omission | None:
+def _joined(last: Omission, gone: Omission, standing: frozenset[Handle]) -> Omission | None:
     if last.span is None or last.reason is not gone.reason or last.by != gone.by or gone.handle is not None:
         return None
     more = replace(last, messages=last.messages + gone.messages, size=last.size + gone.size)
     if gone.span is None:
         return more
     gap = Span(last.span.dialog, last.span.stop, gone.span.start)
-    if gone.span.dialog != gap.dialog or gap.stop < gap.start or any(clip((gap,), standing)):
+    if (
+        gone.span.dialog != gap.dialog
+        or gap.stop < gap.start
+        or any(Handle(gap.dialog, seq) in standing for seq in range(gap.start, gap.stop))
+    ):
         return None
     return replace(more, span=Span(gap.dialog, last.span.start, gone.span.stop))
 
