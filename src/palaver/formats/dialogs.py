@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -59,9 +60,9 @@ class DialogWriter:
         self._format = format_name
         self._parent = parent
         self._at = at
-        self._said = [0]
+        self._said = array("q", [0])
         self._response = ""
-        self._results: dict[str, Place] = {}
+        self._results: dict[str, tuple[int, int]] = {}  # not places, which are many times as large
         self._in_force: dict[str, list[int]] = {}
 
     def run(self, start: int, stop: int) -> Run:
@@ -110,8 +111,8 @@ class DialogWriter:
     def result(self, call_id: str, upto: int | None = None) -> Place | None:
         """Give the place of a call's result among what the dialog holds, with its own puts before `upto`; the first one counts."""
         found = self._results.get(call_id)
-        if found is not None and (upto is None or found.seq < upto):
-            return found
+        if found is not None and (upto is None or found[0] < upto):
+            return Place(dialog=DialogId(self.key), seq=found[0], block=found[1])
         return None if self._parent is None else self._parent.result(call_id, self._at)
 
     def put(self, entry: Entry, origin: Origin, *, counted: int = 0, derived: bool = False) -> Put:
@@ -136,7 +137,7 @@ class DialogWriter:
         """Remember a message's results, and tell whether it begins a message: a further fragment of a response does not."""
         for index, block in enumerate(message.contents):
             if isinstance(block, ToolResultContent):
-                self._results.setdefault(block.id, Place(dialog=DialogId(self.key), seq=self.count, block=index))
+                self._results.setdefault(block.id, (self.count, index))
         response = message.response_id
         if response and response == self._response:
             return 0

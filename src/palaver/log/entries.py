@@ -23,6 +23,7 @@ from pydantic import (
 
 from palaver.ids import DialogId, now
 from palaver.messages import Message, freeze
+from palaver.messages.normalize import is_clean
 
 
 def _storable(value: object) -> object:
@@ -45,13 +46,14 @@ class Value(BaseModel):
         """Clean strings where they enter, so that whatever was recorded can be stored and sent (U+FFFD for what UTF-8 cannot hold)."""
         if not isinstance(data, dict):
             return data
-        known = cls.model_fields
-        return {
+        known = cls.__pydantic_fields__
+        stored = {
             name: _storable(value)
-            if isinstance(value, str) or (name not in known and isinstance(value, dict | list))
-            else value
             for name, value in data.items()
+            if (isinstance(value, str) and not (type(value) is str and is_clean(value)))
+            or (name not in known and isinstance(value, dict | list))
         }
+        return {**data, **stored} if stored else data
 
     @model_serializer(mode="wrap")
     def _without_empty_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
