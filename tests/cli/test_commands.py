@@ -161,15 +161,16 @@ def test_sessions_are_listed_by_when_they_were_active(stocked: Palaver) -> None:
     assert stocked("sessions", "--trash").out.startswith("No sessions")
 
 
-@pytest.mark.parametrize("columns", ["40", "80", "200"])
+@pytest.mark.parametrize("columns", ["60", "80", "200"])
 def test_the_table_of_sessions_keeps_its_numbers_on_any_terminal(stocked: Palaver, columns: str) -> None:
     """Names and folders are cut where the terminal is narrow; ids and counts never are."""
     ran = child("sessions", "--store", stocked.store, COLUMNS=columns)
 
     head, line = ran.out.splitlines()
     assert {"session", "dialogs", "messages"} <= set(head.split())
+    assert "2026-01-02 03:04" in line
     assert line.split()[0] == stocked("sessions", "--json").row()["session"][:12]
-    assert all(len(each) <= int(columns) for each in (head.rstrip(), line.rstrip())) or columns == "40"
+    assert all(len(each) <= int(columns) for each in (head.rstrip(), line.rstrip())) or columns == "60"
 
 
 def test_tree_names_every_dialog(stocked: Palaver) -> None:

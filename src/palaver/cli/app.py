@@ -57,12 +57,12 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stdout.flush()  # here, where a full disk or a reader that went away is still ours to tell
     except BrokenPipeError:  # the reader of our output, such as head, has enough
         _give_up()
-        return Exit.OK
+        return Exit.READER
     except SystemExit as stop:
         if not isinstance(stop.__context__, BrokenPipeError):
             raise
         _give_up()  # the same; this is how Typer ends then
-        return Exit.OK
+        return Exit.READER
     except OSError as error:
         _give_up()
         errors().print(f"palaver: the output cannot be written: {error.strerror or error}.", style="red")

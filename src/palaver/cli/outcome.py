@@ -46,6 +46,8 @@ class Exit(IntEnum):
     """palaver contradicts itself: please report it."""
     INTERRUPTED = 130
     """Ctrl-C."""
+    READER = 141
+    """Whoever read the output went away before its end, as `head` does; the number is the one that shells give for SIGPIPE."""
 
 
 _CODES: Mapping[type[PalaverError], Exit] = MappingProxyType(
@@ -74,6 +76,7 @@ EXIT_HELP = "Exit codes: " + "; ".join(
         Exit.OUTPUT: "output cannot be written",
         Exit.DEFECT: "a defect of palaver",
         Exit.INTERRUPTED: "interrupted",
+        Exit.READER: "the reader of the output went away",
     }.items()
 )
 """One line for the help."""

@@ -45,8 +45,8 @@ def run(
 def _table(rows: Iterable[Mapping[str, Any]]) -> Table:
     """Make a table whose numbers are always there; names and folders are cut where the line is too short."""
     table = Table(box=None, pad_edge=False)
-    for title in ("session", "newest (UTC)"):
-        table.add_column(title, no_wrap=True, min_width=12)
+    for title, width in (("session", 12), ("newest (UTC)", 16)):
+        table.add_column(title, no_wrap=True, min_width=width)
     for title in ("dialogs", "messages"):
         table.add_column(title, justify="right", no_wrap=True, min_width=len(title))
     for title in ("name", "folder"):
