@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from palaver.context import POLICIES, ContextManager, DefaultContextManager, Policy, Shown, compose, policy
+from palaver.context import POLICIES, ContextManager, DefaultContextManager, Meter, Policy, Shown, compose, policy
 from palaver.context.texts import TRUNCATED
 from palaver.errors import InvalidInput, UnknownPolicy
 from palaver.messages import TextContent
@@ -240,3 +240,27 @@ def test_a38_reversible_comes_first_and_lossy_only_if_still_over() -> None:
     assert not fitted(view, "offload", size(view) - 1).plan.drops
     assert fitted(view, "offload", size(view) // 12).plan.drops
     assert manager("offload").name == "offload"
+
+
+def test_a38_the_threshold_is_taken_in_either_word_and_counts_strictly() -> None:
+    """`compaction_token_threshold` and `threshold` are one; an output of exactly so many tokens stays (R275, R276)."""
+    log = Log()
+    log.put(user("look"), model("", "a"), result("a", PAGE[:3_000]), model("", "b"), result("b", "ok"), model("done"))
+    view = seen(log)
+    (block,) = [block for x in view.exchanges for block in x.blocks() if block.origin == log.at(2, 0)]
+    tokens = Meter(COUNTER).block(block.content)
+    for word in ("threshold", "compaction_token_threshold"):
+        for threshold, aside in ((tokens, False), (tokens - 1, True)):
+            made = policy({"type": "offload", word: threshold}, "gpt-4o")
+            assert made is not None
+            shown = texts(fitted(view, made, size(view) - 1).view)
+            assert any("set aside" in text for text in shown) is aside
+    with pytest.raises(InvalidInput, match="threshold"):
+        policy({"type": "offload", "threshold": -1}, "gpt-4o")
+
+
+def test_a18_a_misspelt_word_of_a_configuration_is_refused_with_the_close_ones() -> None:
+    """What the constructor does not know is loudly refused (R172), whichever policy it is for."""
+    for name in POLICIES:
+        with pytest.raises(InvalidInput, match="no word for a budget"):
+            policy({"type": name, "max_tokns": 3}, "gpt-4o")

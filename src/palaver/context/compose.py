@@ -1,7 +1,7 @@
 """Composing: a view, a policy and a budget in; a view that fits out, or the breakdown of why none can.
 
 The policy proposes, and is asked once. What it proposes is taken if it makes the view smaller; if the view is still over budget, a
-deterministic plan that needs no model goes on from there. So every policy ends within its budget, also one that is wrong.
+deterministic plan that needs no model goes on from there. So every policy ends within its budget, also one that leaves too much.
 """
 
 from __future__ import annotations

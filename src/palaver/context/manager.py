@@ -73,10 +73,14 @@ class Policy(ContextManager):
 
         Raises:
             InvalidInput: A word is not known, or its value cannot be used.
+            InfeasibleBudget: Answer and buffer leave no token for any input.
         """
         self.model_name = model_name
         self._words: Mapping[str, object] = {**budget, "max_tokens": max_tokens}
-        self.max_tokens = max_tokens if max_tokens is not None or not model_name else self.budget.max_tokens
+        self.max_tokens = max_tokens
+        if model_name or max_tokens is not None:  # without either, the budget comes from the caller
+            window = self.budget.max_tokens
+            self.max_tokens = window if max_tokens is None else max_tokens
 
     @cached_property
     def budget(self) -> Budget:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 
 from palaver.context.ground import Form, Ground, Layout
@@ -14,7 +15,7 @@ from palaver.context.texts import reference
 from palaver.messages import ToolResultContent
 from palaver.view import Exchange, Reason, Rewrite
 
-__all__ = ["KEEP_LAST", "OFFLOAD", "THRESHOLD", "set_aside"]
+__all__ = ["KEEP_LAST", "OFFLOAD", "THRESHOLD", "offload", "set_aside"]
 
 THRESHOLD = 500
 """Tokens of output beyond which it is set aside (compaction_token_threshold of dynamiq)."""
@@ -73,4 +74,9 @@ def _saving(ground: Ground, exchange: Exchange, rewrite: Rewrite) -> int:
     return ground.meter.block(whole.content) - ground.meter.counter.family.per_result - ground.meter.text(rewrite.text)
 
 
-OFFLOAD = Operator("offload", Loss.REVERSIBLE, set_aside)
+def offload(threshold: int) -> Operator:
+    """Give the operator that sets aside what has more than `threshold` tokens."""
+    return Operator("offload", Loss.REVERSIBLE, partial(set_aside, threshold=threshold))
+
+
+OFFLOAD = offload(THRESHOLD)

@@ -8,8 +8,10 @@ from palaver.context.ground import Ground
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
 from palaver.context.notice import NOTICE
-from palaver.context.operators import DROP_OLDEST, OFFLOAD, in_phases
+from palaver.context.operators import DROP_OLDEST, in_phases
+from palaver.context.operators.offload import THRESHOLD, offload
 from palaver.context.steps import laid_out, plan_of
+from palaver.errors import InvalidInput
 from palaver.tokens import Budget, Rates
 from palaver.view import Plan, View
 
@@ -20,11 +22,34 @@ class OffloadContextManager(Policy):
     """Shows large tool outputs outside the hot tail as a reference: how much, first and last lines, and the handle that brings it back.
 
     Nothing is done until the budget is reached; then all at once. A reference is never replaced by another one.
+
+    Attributes:
+        threshold: Tokens of output beyond which it is set aside.
     """
 
     name: ClassVar[str] = "offload"
 
+    def __init__(
+        self, model_name: str = "", max_tokens: int | None = None, *, threshold: int = THRESHOLD, **budget: object
+    ) -> None:
+        """Make the policy for a model.
+
+        Args:
+            model_name: The model.
+            max_tokens: A smaller window of your own.
+            threshold: Tokens of output beyond which it is set aside; `compaction_token_threshold` says the same.
+            budget: Further words of a budget.
+
+        Raises:
+            InvalidInput: A word is not known, or its value cannot be used.
+        """
+        given = budget.pop("compaction_token_threshold", threshold)
+        if not isinstance(given, int) or isinstance(given, bool) or given < 0:
+            raise InvalidInput(f"threshold is {given!r}.", hint="Give a whole number of tokens, at least 0.")
+        super().__init__(model_name, max_tokens, **budget)
+        self.threshold = given
+
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
         """Say which outputs to set aside."""
         ground = Ground(view, ledger.meter, budget, NOTICE)
-        return plan_of(ground, laid_out(ground, in_phases(OFFLOAD, DROP_OLDEST)), self.name)
+        return plan_of(ground, laid_out(ground, in_phases(offload(self.threshold), DROP_OLDEST)), self.name)
