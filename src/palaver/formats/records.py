@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from typing import NamedTuple
 
+from pydantic_core import from_json
+
 from palaver.formats.events import Loss
 from palaver.formats.streams import Chunks
 from palaver.log.headers import DIGEST_BYTES
@@ -80,6 +82,13 @@ class _Decoder:
         return name
 
     def read(self, data: bytes) -> Parsed:
+        """Read all values; one that is JSON to the letter, as nearly all are, by a reader that is several times as fast."""
+        try:
+            return Parsed(((from_json(data, allow_inf_nan=False), len(data)),), (), "")
+        except ValueError:
+            return self._patiently(data)
+
+    def _patiently(self, data: bytes) -> Parsed:
         text, repairs = _text(data)
         values: list[tuple[object, int]] = []
         self.odd.clear()
