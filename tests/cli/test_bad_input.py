@@ -13,6 +13,7 @@ import apsw
 import pytest
 
 from palaver.cli import main
+from palaver.formats.records import MAX_LINE
 from palaver.store import open_store
 from tests.cli.commands import PROGRAM, Palaver, Ran, child, rollout, run, talk
 
@@ -93,12 +94,12 @@ GARBAGE = {
 
 @pytest.fixture
 def gigabyte(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """Make a file of 1 GB, or half of that where it is read to the end, that begins with garbage of some kind; the rest is a hole, which reads as zeros."""
+    """Make a file of 1 GB, or with a last line longer than any that is held where it is read to the end, that begins with garbage of some kind; the rest is a hole, which reads as zeros."""
     path = tmp_path / "garbage"
     head = rollout() if request.param == "a transcript's head" else b""
     with path.open("wb") as file:
         file.write(head + GARBAGE[request.param] * (1 << 18))
-        file.truncate(1 << (29 if head else 30))
+        file.truncate(MAX_LINE + (1 << 20) if head else 1 << 30)
     yield path
     path.unlink()
 
@@ -106,6 +107,7 @@ def gigabyte(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
 MEASURED = """
 import resource, sys
 from palaver.cli import main
+from palaver.formats.records import MAX_LINE
 from palaver.cli.app import app
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 code = main()

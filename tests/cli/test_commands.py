@@ -162,9 +162,12 @@ def test_sessions_are_listed_by_when_they_were_active(stocked: Palaver) -> None:
 
 
 @pytest.mark.parametrize("columns", ["60", "80", "200"])
-def test_the_table_of_sessions_keeps_its_numbers_on_any_terminal(stocked: Palaver, columns: str) -> None:
+def test_the_table_of_sessions_keeps_its_numbers_on_any_terminal(
+    stocked: Palaver, columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Names and folders are cut where the terminal is narrow; ids and counts never are."""
-    ran = child("sessions", "--store", stocked.store, COLUMNS=columns)
+    monkeypatch.setenv("COLUMNS", columns)
+    ran = stocked("sessions")
 
     head, line = ran.out.splitlines()
     assert {"session", "dialogs", "messages"} <= set(head.split())
