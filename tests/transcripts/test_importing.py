@@ -239,3 +239,54 @@ def test_a_file_that_grows_its_first_call_only_grows(tmp_path: Path) -> None:
     assert (grown.outcome, grown.dialogs, grown.main) == ("grown", 1, first.main)
     assert grown.main is not None
     assert [tool.name for tool in fold(store, grown.main).tools] == ["Read"]
+
+
+def test_a_branch_whose_first_words_were_rewritten_keeps_what_it_shares(tmp_path: Path) -> None:
+    """A rewind whose own first record was changed goes on in a branch that still begins with what both share."""
+    store = MemoryStore()
+    lines = branched(4)
+    imported(store, written(tmp_path / "s.jsonl", lines))
+    lines[4] = lines[4].replace("question 2 again", "question 2 edited")
+    other = imported(store, written(tmp_path / "s.jsonl", lines))
+
+    assert other.outcome == "rewritten"
+    assert shown(store, other) == [
+        "user[question 0]",
+        "assistant[answer 1]",
+        "user[question 2 edited]",
+        "assistant[another way]",
+    ]
+
+
+def test_a_fork_of_what_was_rewritten_follows_the_rewritten_part(tmp_path: Path) -> None:
+    """When the part that a fork shares was changed in the file, the fork is made anew behind the changed part; the old one stays."""
+    store = MemoryStore()
+    lines = branched(4)
+    first = imported(store, written(tmp_path / "s.jsonl", lines))
+    lines[1] = line(1, "assistant", [{"type": "text", "text": "edited answer"}])
+    other = imported(store, written(tmp_path / "s.jsonl", lines))
+
+    assert shown(store, first)[1] == "assistant[answer 1]"
+    assert shown(store, other) == [
+        "user[question 0]",
+        "assistant[edited answer]",
+        "user[question 2 again]",
+        "assistant[another way]",
+    ]
+    again = imported(store, written(tmp_path / "s.jsonl", lines))
+    assert (again.outcome, again.entries) == ("unchanged", 0)
+
+
+def test_a_rewrite_after_tools_were_declared_anew_keeps_the_tools(tmp_path: Path) -> None:
+    """A file that grew a tool and was rewritten at its second record: the branch has the newest tools and no doubled past."""
+    store = MemoryStore()
+    call = [{"type": "tool_use", "id": "toolu_1", "name": "Read", "input": {"path": "a"}}]
+    imported(store, written(tmp_path / "s.jsonl", talk(4)))
+    lines = [*talk(4), line(4, "user", "read"), line(5, "assistant", call)]
+    lines[0] = line(0, "user", "another question")
+    other = imported(store, written(tmp_path / "s.jsonl", lines))
+
+    assert other.main is not None
+    assert [tool.name for tool in fold(store, other.main).tools] == ["Read"]
+    assert shown(store, other)[:2] == ["user[another question]", "assistant[answer 1]"]
+    assert len(shown(store, other)) == 6

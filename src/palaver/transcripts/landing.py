@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from palaver.errors import InvalidInput
 from palaver.formats.events import Branch, Loss, Put
 from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, now
-from palaver.log import Draft, Entry, Header, Node, Span, body_digest, draft, rule
+from palaver.log import Draft, Entry, Handle, Header, Node, Span, body_digest, draft, rule
 from palaver.store.protocol import Store
 from palaver.transcripts.places import Landed, Places
 
@@ -50,6 +50,8 @@ class Landing:
     losses: list[Loss] = field(default_factory=list)
     _seen: dict[str, int] = field(default_factory=dict)
     _last: dict[DialogId, Header] = field(default_factory=dict)
+    _parted: dict[str, int] = field(default_factory=dict)
+    _derived: dict[str, dict[int, Put]] = field(default_factory=dict)
     _looked: dict[str, tuple[int, int]] = field(default_factory=dict)
     _pending: _Pending = field(default_factory=_Pending)
     _key: str = ""
@@ -60,12 +62,27 @@ class Landing:
         """Make the dialog, unless an earlier import did."""
         self.flush()
         self._seen.setdefault(event.dialog, 0)
-        if event.dialog in self.places.dialogs:
+        known = self.places.dialogs.get(event.dialog)
+        if known is not None:
+            if (
+                event.parent is not None
+                and event.relation != "subagent"
+                and self._parted.get(event.parent, event.at) < event.at
+            ):
+                self._follow(event, known)
             return
         parent = None if event.parent is None else self.places.dialogs[event.parent]
         shares = event.parent is not None and event.relation != "subagent"
         ranges = self._shared(event.parent, event.at) if event.parent is not None and shares else ()
         self._make(event.dialog, event.owner, parent, ranges, event.relation, event.metadata)
+
+    def _follow(self, event: Branch, known: DialogId) -> None:
+        """Make a fork anew whose shared part is not what was imported: it follows the branch that its parent went on in."""
+        ranges = self._shared(str(event.parent), event.at)
+        self._make(event.dialog, event.owner, known, ranges, "rewrite", event.metadata)
+        self.places.landed[event.dialog] = []
+        self._parted[event.dialog] = -1
+        self.rewritten += 1
 
     def _make(
         self,
@@ -99,13 +116,24 @@ class Landing:
 
     def _shared(self, key: str, puts: int) -> tuple[Span, ...]:
         """Give what a fork shares: all that the parent inherited, and the entries that its first `puts` puts became."""
-        landed = self.places.landed[key][:puts]
         parent = self.places.dialogs[key]
-        own = [put.seq for put in landed if put.dialog == parent]
-        if own or not landed:
-            ranges = self.store.node(parent).ranges
-            return (*ranges, Span(parent, 0, own[-1] + 1)) if own else ranges
-        return self._upto(landed[-1])
+        solid = self._solid(key, puts)
+        if solid:
+            return self._upto(solid[-1])
+        inherited = self._inherited(parent)
+        return (*inherited, Span(parent, 0, puts)) if 0 < puts <= self.store.last(parent).seq + 1 else inherited
+
+    def _solid(self, key: str, puts: int) -> list[Landed]:
+        """Give where the first `puts` puts landed, without those made from the whole file: they are put anew, and then stand last."""
+        moved = self._derived.get(key, {})
+        return [put for index, put in enumerate(self.places.landed[key][:puts]) if index not in moved]
+
+    def _inherited(self, dialog: DialogId) -> tuple[Span, ...]:
+        """Give what a dialog shared before it was ever rewritten."""
+        node = self.store.node(dialog)
+        while node.relation == "rewrite" and node.parent_id is not None:
+            node = self.store.node(node.parent_id)
+        return node.ranges
 
     def _upto(self, put: Landed) -> tuple[Span, ...]:
         """Give all that a dialog held when a put landed, the put included."""
@@ -143,6 +171,7 @@ class Landing:
                 self._part(event.dialog, index)
                 self._new(event)
             return
+        self._derived.setdefault(event.dialog, {})[index] = event
         entry = self.places.here(event.entry, event.dialog)
         digest = _derived_digest(entry)
         if digest != known[index].digest:
@@ -155,10 +184,18 @@ class Landing:
         self.flush()
         old = self.places.dialogs[key]
         kept = self.places.landed[key][:index]
-        ranges = self._upto(kept[-1]) if kept else ()
+        solid = self._solid(key, index)
+        ranges = self._upto(solid[-1]) if solid else self._inherited(old)
         self._make(key, self.store.node(old).owner, old, ranges, "rewrite")
         self.places.landed[key] = kept
+        self._parted[key] = min(index, self._parted.get(key, index))
         self.rewritten += 1
+        for place, event in self._derived.get(key, {}).items():
+            if place < index and not any(Handle(kept[place].dialog, kept[place].seq) in span for span in ranges):
+                entry = self.places.here(event.entry, key)
+                header = self._write_now(key, entry)
+                kept[place] = Landed(event.record, _derived_digest(entry), self.places.dialogs[key], header.seq)
+                self._looked.pop(key, None)
 
     def _new(self, event: Put) -> None:
         dialog = self.places.dialogs[event.dialog]
@@ -273,7 +310,8 @@ class Landing:
             )
         )
         known = self.places.landed[key]
-        ranges = self._upto(known[-1]) if known else ()
+        solid = self._solid(key, len(known))
+        ranges = self._upto(solid[-1]) if solid else self._inherited(old)
         self._make(key, self.store.node(old).owner, old, ranges, "fork")
         self.places.landed[key] = known
 
