@@ -6,6 +6,8 @@ import pytest
 
 from palaver.store import Durability
 from palaver.testing.store_laws import Backend, StoreLaws
+from palaver.testing.store_laws.entries import AppendLaws
+from palaver.testing.store_laws.life import LifeLaws, TogetherLaws
 from tests.store.backends import MemoryBackend, SqliteBackend
 
 
@@ -27,8 +29,8 @@ class TestSqliteStore(StoreLaws):
         return SqliteBackend(tmp_path / "store.db", Durability.FULL)
 
 
-class TestSqliteStoreNormal(StoreLaws):
-    """One file, flushed at checkpoints."""
+class TestSqliteStoreNormal(AppendLaws, LifeLaws, TogetherLaws):
+    """One file, flushed at checkpoints: the laws of writing, which is where it differs."""
 
     @pytest.fixture
     def backend(self, tmp_path: Path) -> Backend:

@@ -5,15 +5,17 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 
 import apsw
 import pytest
 
-from palaver.errors import StoreBusy
+from palaver.errors import StoreBusy, StoreError
 from palaver.ids import DialogId
 from palaver.store import Durability, SqliteStore
 from palaver.testing.store_laws import Begun, begin
@@ -267,3 +269,80 @@ def test_opening_again_does_not_drop_the_locks_of_the_first(path: Path, begun: B
         SqliteStore(path, read_only=read_only).close()
     held = subprocess.run([sys.executable, "-c", _LOCKED, str(path)], capture_output=True, text=True, check=True)
     assert held.stdout.strip() == "held"
+
+
+def _forked(work: Callable[[], None]) -> int:
+    """Do something in a child, and give its exit status; other threads may run in the parent."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on, about a fork beside threads
+        pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException:  # noqa: BLE001 - the child must end here, whatever happened
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(pid, 0)[1]
+
+
+def test_a_fork_waits_for_the_writes_of_other_threads(begun: Begun) -> None:
+    """A child never sees a transaction in its middle: the fork waits until the block of the other thread has ended."""
+    store = begun.store
+    assert isinstance(store, SqliteStore)
+    inside = Event()
+
+    def write() -> None:
+        with store.together():
+            begun.say(b"a")
+            inside.set()
+            while not store._pool._fork_waits:
+                os.sched_yield()
+            begun.say(b"b")
+
+    def work() -> None:
+        assert [body for _seq, body in store.bodies(begun.dialog)] == [b"a", b"b"]
+        begun.say(b"child")
+
+    thread = Thread(target=write)
+    thread.start()
+    inside.wait()
+    assert _forked(work) == 0
+    thread.join()
+    assert [body for _seq, body in store.bodies(begun.dialog)] == [b"a", b"b", b"child"]
+
+
+def test_a_child_forked_inside_a_block_leaves_it_to_its_parent(begun: Begun) -> None:
+    """The transaction belongs to the parent: the child is told so, whatever it does with the store, and the parent's block stands."""
+
+    def work() -> None:
+        for use in (lambda: begun.say(b"child"), lambda: begun.store.last(begun.dialog)):
+            with pytest.raises(StoreError, match="forked"):
+                use()
+
+    def child_leaves_the_block() -> None:
+        with begun.store.together():
+            begun.say(b"a")
+            children.append(_forked_inside())
+
+    def _forked_inside() -> int:
+        pid = os.fork()
+        if pid == 0:
+            raise SystemExit
+        return os.waitpid(pid, 0)[1]
+
+    children: list[int] = []
+    with begun.store.together():
+        begun.say(b"before")
+        assert _forked(work) == 0
+        begun.say(b"after")
+    parent = os.getpid()
+    try:
+        child_leaves_the_block()
+    except BaseException as error:
+        if os.getpid() == parent:
+            raise
+        os._exit(0 if isinstance(error, SystemExit) else 1)
+    assert children == [0]
+    assert [body for _seq, body in begun.store.bodies(begun.dialog)] == [b"before", b"after", b"a"]
+    assert begun.store.verify(begun.dialog) == ()

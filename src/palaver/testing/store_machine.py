@@ -14,7 +14,6 @@ fail on purpose, and write blocks that are undone. After every step the answer m
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -23,117 +22,10 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, multi
 
 from palaver.errors import Conflict, IllegalEntry, InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId, derive_id
-from palaver.log import Draft, Header, Node, Span
+from palaver.log import Draft, Node, Span
 from palaver.store.protocol import Capability, SessionRecord, SourceRecord, Store
 from palaver.testing.store_laws import Backend
-
-WORDS = ("apple", "pear", "foo_bar", "你好")
-CALLS = ("a", "b")
-ANY_KIND = st.sampled_from(["message", "call_started", "turn_started", "turn_ended", "label", "compaction", "custom"])
-SEARCHED = {"message", "label", "compaction"}
-BESIDE = {"label", "compaction"}
-
-
-@dataclass
-class Written:
-    """An entry as the oracle keeps it, with what is in force after it."""
-
-    kind: str
-    role: str
-    body: bytes
-    at: float
-    turn_head: int
-    number: int
-    total: int
-    view_base: int
-    open_turn: int
-    open_calls: list[str]
-    response: str
-    calls: list[str]
-    word: str
-    indexed: bool = False
-
-
-@dataclass
-class Branch:
-    """A dialog as the oracle keeps it."""
-
-    session: str
-    made: float
-    ranges: list[tuple[str, int, int]]
-    entries: list[Written] = field(default_factory=list)
-
-    def head(self) -> int:
-        """Give the number of the newest turn-owned entry."""
-        return self.entries[-1].turn_head if self.entries else -1
-
-    def follow(self, draft: Draft, word: str, *, turn: bool) -> Written | None:
-        """Give the entry that a draft becomes, or None when it may not follow."""
-        last = self.entries[-1] if self.entries else Written("", "", b"", 0, -1, 0, 0, -1, -1, [], "", [], "")
-        if turn == (draft.kind in BESIDE):
-            return None
-        if draft.kind == "call_started" and not (set(draft.answers) and set(draft.answers) <= set(last.open_calls)):
-            return None
-        if (draft.kind == "turn_started" and last.open_turn != -1) or (
-            draft.kind == "turn_ended" and last.open_turn == -1
-        ):
-            return None
-        seq = len(self.entries)
-        return Written(
-            kind=draft.kind,
-            role=draft.role,
-            body=draft.body,
-            at=draft.at,
-            turn_head=seq if turn else last.turn_head,
-            number=last.number + draft.counts,
-            total=last.total + len(draft.body),
-            view_base=seq if draft.kind == "compaction" else last.view_base,
-            open_turn={"turn_started": seq, "turn_ended": -1}.get(draft.kind, last.open_turn),
-            open_calls=_left_open(draft, last),
-            response=draft.response or last.response,
-            calls=list(draft.opens) + list(draft.answers),
-            word=word,
-        )
-
-
-def _left_open(draft: Draft, last: Written) -> list[str]:
-    if draft.role == "assistant":
-        return (last.open_calls if draft.response and draft.response == last.response else []) + list(draft.opens)
-    if draft.role == "tool":
-        return [call for call in last.open_calls if call not in draft.answers]
-    return last.open_calls
-
-
-def _agrees(header: Header, seq: int, entry: Written) -> bool:
-    """Tell whether a header says what the oracle knows."""
-    said: tuple[Any, ...] = (
-        header.seq,
-        header.kind,
-        header.role,
-        header.turn_head,
-        header.number,
-        header.total,
-        header.view_base,
-    )
-    said += (header.open_turn, list(header.open_calls), list(header.calls), header.response, header.at, header.size)
-    known: tuple[Any, ...] = (seq, entry.kind, entry.role, entry.turn_head, entry.number, entry.total, entry.view_base)
-    known += (entry.open_turn, entry.open_calls, entry.calls, entry.response, entry.at, len(entry.body))
-    return said == known
-
-
-@st.composite
-def drafts(draw: st.DrawFn, kinds: st.SearchStrategy[str] = ANY_KIND) -> tuple[Draft, str]:
-    """Any draft, and the word that its body holds."""
-    kind = draw(kinds)
-    role = draw(st.sampled_from(["user", "assistant", "tool"])) if kind == "message" else ""
-    word = draw(st.sampled_from(WORDS))
-    ids = tuple(draw(st.lists(st.sampled_from(CALLS), unique=True, max_size=2)))
-    opens = ids if role == "assistant" else ()
-    answers = ids if role == "tool" or kind == "call_started" else ()
-    response = draw(st.sampled_from(["", "r1", "r2"])) if role == "assistant" else ""
-    at = float(draw(st.integers(0, 9)))
-    body = f"{word} {draw(st.integers(0, 99))}".encode()
-    return Draft(kind, role, int(kind == "message"), opens, answers, response, at, body), word
+from palaver.testing.store_oracle import SEARCHED, WORDS, Branch, Written, agrees, drafts
 
 
 class _UndoneError(Exception):
@@ -263,7 +155,7 @@ class StoreMachine(RuleBasedStateMachine):
         headers = store.append(DialogId(dialog), said, branch.head())
         first, branch.entries = len(branch.entries), expected.entries
         assert len(headers) == len(said)
-        assert all(_agrees(header, first + n, branch.entries[first + n]) for n, header in enumerate(headers))
+        assert all(agrees(header, first + n, branch.entries[first + n]) for n, header in enumerate(headers))
 
     @staticmethod
     def _follow(branch: Branch, batch: list[tuple[Draft, str]]) -> bool:
@@ -289,7 +181,7 @@ class StoreMachine(RuleBasedStateMachine):
             return
         header = self.on(handle).annotate(DialogId(dialog), draft)
         branch.entries.append(entry)
-        assert _agrees(header, len(branch.entries) - 1, entry)
+        assert agrees(header, len(branch.entries) - 1, entry)
 
     @rule(
         handle=HANDLES,
@@ -345,7 +237,7 @@ class StoreMachine(RuleBasedStateMachine):
         assert list(store.bodies(DialogId(dialog), start, stop)) == [(n, entries[n].body) for n in numbers]
         headers = list(store.headers(DialogId(dialog), start, stop, reverse=back))
         assert [header.seq for header in headers] == (numbers[::-1] if back else numbers)
-        assert all(_agrees(header, header.seq, entries[header.seq]) for header in headers)
+        assert all(agrees(header, header.seq, entries[header.seq]) for header in headers)
 
     @rule(handle=HANDLES, limit=st.none() | st.integers(0, 3), word=st.sampled_from(WORDS))
     def search(self, handle: int, limit: int | None, word: str) -> None:
@@ -420,7 +312,7 @@ class StoreMachine(RuleBasedStateMachine):
             node = store.node(DialogId(dialog))
             assert [(span.dialog, span.start, span.stop) for span in node.ranges] == branch.ranges
             assert [body for _seq, body in store.bodies(DialogId(dialog))] == [entry.body for entry in branch.entries]
-            assert all(_agrees(h, n, branch.entries[n]) for n, h in enumerate(store.headers(DialogId(dialog))))
+            assert all(agrees(h, n, branch.entries[n]) for n, h in enumerate(store.headers(DialogId(dialog))))
             assert store.last(DialogId(dialog)).seq == len(branch.entries) - 1
             assert store.verify(DialogId(dialog)) == ()
         for blob, data in self.payloads.items():

@@ -53,32 +53,35 @@ class Connections:
         path: Path,
         wait: float,
         connect: Callable[[], apsw.Connection],
-        first: apsw.Connection,
+        first: Callable[[], apsw.Connection],
         *,
         writable: bool = True,
     ) -> None:
-        """Make a pool.
+        """Make a pool, and open its first connection.
 
         Args:
             path: The store's file, for the words of errors.
             wait: How long to wait for another writer, in seconds.
             connect: Opens a connection that is ready for use.
-            first: One that is open already.
+            first: Opens the first one, and makes or upgrades the store if need be.
             writable: False to refuse every write.
         """
         self.path = path
         self.wait = wait
         self.writable = writable
-        self._connect = connect
-        self._idle = [first]
+        self.generation = 0
+        self.block: Block | None = None
+        self._connect = first
+        self._idle: list[apsw.Connection] = []
         self._lent = 0
         self._open = True
         self._orphan = False
-        self.block: Block | None = None
         self._fork_waits = False
         self._new_locks()
         _watch_forks()
         _POOLS.add(self)
+        self.give_back(self.borrow())  # known to the hooks of fork() before anything is open
+        self._connect = connect
 
     def _new_locks(self) -> None:
         self._state = Lock()
@@ -89,7 +92,7 @@ class Connections:
         """Lend an idle connection, or a new one; whoever borrows gives it back."""
         with self._state:
             if not self._open or self._orphan:
-                raise self._refusal()
+                raise self.refusal()
             self._lent += 1
             if self._idle:
                 return self._idle.pop()
@@ -99,7 +102,8 @@ class Connections:
             self.give_back(None)
             raise
 
-    def _refusal(self) -> StoreError:
+    def refusal(self) -> StoreError:
+        """Give the error for a pool that lends nothing any more."""
         if not self._open:
             return closed(self.path)
         return StoreError(
@@ -164,12 +168,18 @@ class Connections:
         self._state.release()
 
     def after_fork_in_child(self) -> None:
-        """Go on with locks that no other thread holds: there is none."""
+        """Go on with locks that no other thread holds: there is none. What was under way belongs to the parent."""
+        self.generation += 1
+        if self.block is not None:
+            _ABANDONED.append(self.block.connection)
+        self.block = None
         self._new_locks()
 
 
 _POOLS: WeakSet[Connections] = WeakSet()
 _HELD: list[Connections] = []
+_ABANDONED: list[apsw.Connection] = []
+"""Connections of the parent's that a child may neither use nor close; kept, so that nothing closes them."""
 
 
 def _before_fork() -> None:
@@ -220,10 +230,13 @@ def together(pool: Connections) -> Iterator[None]:
             yield
             return
         pool.block = Block(get_ident(), connection)
+        generation = pool.generation
         try:
             yield
         finally:
             pool.block = None
+        if pool.generation != generation:
+            raise pool.refusal()
         if not connection.in_transaction:
             raise _lost(pool)
 
@@ -286,13 +299,14 @@ class _Shared:
 class _Write:
     """A connection lent for one write transaction: begun IMMEDIATE, committed at the end, undone by any error."""
 
-    __slots__ = ("_connection", "_pool")
+    __slots__ = ("_connection", "_generation", "_pool")
 
     _connection: apsw.Connection
 
     def __init__(self, pool: Connections) -> None:
         """Borrow nothing yet."""
         self._pool = pool
+        self._generation = pool.generation
 
     def __enter__(self) -> apsw.Connection:
         """Wait for the turn of this writer and begin."""
@@ -312,7 +326,9 @@ class _Write:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Commit, or undo."""
+        """Commit, or undo; in a child that was forked meanwhile neither, for the transaction is the parent's."""
+        if self._pool.generation != self._generation:
+            return
         if error is not None:
             self._undo(error)
             return

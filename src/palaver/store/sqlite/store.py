@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -64,11 +65,12 @@ class SqliteStore:
             raise InvalidInput("A file outlives the process: its durability is full or normal.")
         place = Path(path).resolve()  # where SQLite would put the side files of a link, too
         opener = Opener(place, durability, wait, writable=not read_only)
-        first = prepare(opener, create=create)
         self.durability: Durability = durability
         self.path = place
         self.url = f"sqlite://{quote(str(place))}"
-        self._pool = Connections(place, wait, opener.connect, first, writable=not read_only)
+        self._pool = Connections(
+            place, wait, opener.connect, partial(prepare, opener, create=create), writable=not read_only
+        )
 
     def together(self) -> AbstractContextManager[None]:
         """Make one durable step of the writes that this thread makes inside the block."""
