@@ -209,15 +209,15 @@ def test_d21_the_goal_of_a_record_is_the_humans_first_message_not_an_injected_fi
 
 @pytest.mark.parametrize("name", NAMES)
 def test_d23_between_edits_requests_are_prefixes_and_edits_are_rare(name: str) -> None:
-    """150 turns of equal size: each request goes on from the one before, and an edit comes once in many turns, not at every one."""
+    """90 turns of equal size: each request goes on from the one before, and an edit comes once in many turns, not at every one."""
     log = Log()
     log.put(system("rules"), user("go"))
-    for number in range(150):
+    for number in range(90):
         log.put(model(f"step {number}", f"c{number}"), result(f"c{number}", PAGE[:600]))
     last = log.store.last(log.dialog).seq
     views = (fold(log.store, log.dialog, at) for at in range(1, last + 1, 2))
-    requests, edits = stable(views, manager(name), Budget.of_input(8_000), COUNTER)
-    assert requests == 151
+    requests, edits = stable(views, manager(name), Budget.of_input(6_000), COUNTER)
+    assert requests == 91
     assert 0 < edits <= 10
 
 
