@@ -98,15 +98,15 @@ def test_a_call_given_up_reads_the_same_as_while_it_was_open() -> None:
 def test_a_late_result_stands_where_it_came() -> None:
     """A result that comes after a newer response is shown as text where it came, never put back into what was sent already."""
     log = Log()
-    log.put(user("hi"), model("", "a"), model("I go on", "b"), result("a", "late"), result("b"))
+    log.put(user("hi"), model("", "a"), user("go on"), model("so be it", "b"), result("a", "late"), result("b"))
 
     view = seen(log)
 
     assert sketch(view)[1] == "assistant[call a] tool[interrupted a]"
-    assert sketch(view)[2] == "assistant[I go on, call b] tool[result b]"
-    assert "late" in sketch(view)[3]
-    assert view.exchanges[3].turns[0].blocks[0].reason is Reason.UNPAIRED
-    assert view.exchanges[3].turns[0].blocks[0].speaker is Speaker.TOOL
+    assert sketch(view)[3] == "assistant[so be it, call b] tool[result b]"
+    assert "late" in sketch(view)[4]
+    assert view.exchanges[4].turns[0].blocks[0].reason is Reason.UNPAIRED
+    assert view.exchanges[4].turns[0].blocks[0].speaker is Speaker.TOOL
 
 
 def test_a_second_result_of_a_call_is_left_out_with_its_handle() -> None:
@@ -118,6 +118,20 @@ def test_a_second_result_of_a_call_is_left_out_with_its_handle() -> None:
 
     assert view.exchanges[1].turns[1].blocks[0].content.text() == "first"
     assert [(gone.reason, gone.handle) for gone in view.omissions] == [(Reason.DUPLICATE_RESULT, log.at(3, 0))]
+
+
+def test_parallel_calls_recorded_one_by_one_without_ids_are_one_response() -> None:
+    """Calls that follow unanswered calls directly belong to the same response, so that each recorded result stands with its call."""
+    log = Log()
+    log.put(user("hi"), model("both", "a"), model("", "b"))
+
+    assert log.store.last(log.dialog).open_calls == ("a", "b")
+    log.put(result("a"), result("b"), model("done"))
+    assert sketch(seen(log)) == [
+        "user[hi]",
+        "assistant[both, call a, call b] tool[result a, result b]",
+        "assistant[done]",
+    ]
 
 
 def test_d16_the_same_id_in_every_turn_is_paired_with_its_own_result() -> None:

@@ -275,6 +275,7 @@ class Compaction(Entry):
         tokens_before: The view's estimated size before, in tokens.
         tokens_after: The view's estimated size after, in tokens; smaller than before.
         foreign: The summary another agent recorded, where this compaction was imported; its text stands in `pieces`.
+        undone: The number of the dialog's own compaction that this one undoes; None for one that undoes nothing.
     """
 
     kind: Literal["compaction"] = "compaction"
@@ -288,6 +289,7 @@ class Compaction(Entry):
     tokens_before: int = 0
     tokens_after: int = 0
     foreign: bool = False
+    undone: int | None = None
 
 
 class ContextEdit(Entry):

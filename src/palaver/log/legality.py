@@ -108,11 +108,19 @@ def _open_after(draft: Draft, last: Header) -> tuple[str, ...]:
     if draft.kind != "message":
         return last.open_calls
     if draft.opens or draft.role in {"assistant", "tool_call"}:
-        same = bool(draft.response) and draft.response == last.response
+        same = draft.response == last.response if draft.response else _goes_on(draft, last)
         return (*last.open_calls, *draft.opens) if same else draft.opens
     if draft.answers:
         return tuple(call for call in last.open_calls if call not in draft.answers)
     return last.open_calls
+
+
+def _goes_on(draft: Draft, last: Header) -> bool:
+    """Tell whether calls without a response id go on with the calls directly before them, which nothing has answered yet.
+
+    No provider answers unanswered calls with a new response, so that was one response, recorded call by call.
+    """
+    return bool(draft.opens and last.open_calls) and last.kind == "message" and last.role in {"assistant", "tool_call"}
 
 
 def next_header(draft: Draft, last: Header = NOTHING, *, turn: bool = True) -> Header:

@@ -117,7 +117,7 @@ class Pairing:
             failed = bool(message.error) or message.stop_reason in _FAILED
             self.leave_out(line, Reason.FAILED_RESPONSE if failed else Reason.EMPTY)
             return
-        fragment = self.response is not None and _continues(self.response, message)
+        fragment = self.response is not None and _continues(self.response, line, message)
         if self.response is None or not fragment:
             self.response = Growing(role=Role.ASSISTANT, message=message, inherited=line.inherited)
             self.exchanges.append(self.response)
@@ -195,12 +195,17 @@ class Pairing:
         )
 
 
-def _continues(response: Growing, message: Message) -> bool:
-    return (
-        bool(message.response_id)
-        and response.message is not None
-        and response.message.response_id == message.response_id
-    )
+def _continues(response: Growing, line: Line, message: Message) -> bool:
+    """Tell whether a message goes on with a response.
+
+    It does when it has the same id; or, where ids are not recorded, when it makes further calls directly after calls that nothing has
+    answered yet: no provider answers unanswered calls with a new response, so that was one, recorded call by call.
+    """
+    if message.response_id:
+        return response.message is not None and response.message.response_id == message.response_id
+    dialog, seq, _ = line.handle
+    neighbours = bool(response.runs) and (response.runs[-1].dialog, response.runs[-1].stop) == (dialog, seq)
+    return neighbours and bool(response.waiting) and not response.results and bool(message.tool_calls())
 
 
 def _results(growing: Growing, edits: Edits, *, live: bool) -> Iterator[Block]:
