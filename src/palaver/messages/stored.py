@@ -8,6 +8,7 @@ anybody else's) it leaves to validation, which gives the same values, or says wh
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
@@ -73,6 +74,15 @@ def set_together(kind: type[Model], fields: dict[str, Any], given: set[str], ext
 
 
 _set = object.__setattr__  # what BaseModel.__setstate__ does
+
+
+@lru_cache(maxsize=1024)  # thousands of messages give the same few fields
+def _given(names: tuple[str, ...]) -> set[str]:
+    """Give the set of the names of fields that were given: one for all values, which are frozen and hand out copies of it."""
+    return set(names)
+
+
+_NOTHING_LATER: dict[str, Any] = {}  # likewise
 
 
 # --- how each type is spelt ------------------------------------------------------------------------------------------------
@@ -182,12 +192,12 @@ def _taken(plan: _Plan, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict
             values[name] = reader(value)
         else:
             later[name] = value
-    return values, dict(_object(later)) if later else later
+    return values, dict(_object(later)) if later else _NOTHING_LATER
 
 
 def _read(plan: _Plan, fields: dict[str, Any]) -> Any:  # noqa: ANN401 - a value of the plan's class
     values, later = _taken(plan, fields)
-    return set_together(plan.kind, values, set(fields), later)
+    return set_together(plan.kind, values, _given(tuple(fields)), later)
 
 
 # --- blocks ----------------------------------------------------------------------------------------------------------------
@@ -241,7 +251,8 @@ def _block(fields: object) -> Any:  # noqa: ANN401 - any block
     if type(fields) is not dict or type(kind) is not str:
         raise Unusual
     if kind == "text" and len(fields) == 2 and type(content := fields.get("content")) is str:  # noqa: PLR2004 - type and content
-        return set_together(TextContent, {"changes": (), "type": "text", "content": content}, {"type", "content"}, {})
+        values = {"changes": (), "type": "text", "content": content}
+        return set_together(TextContent, values, _given(("type", "content")), _NOTHING_LATER)
     plan = _BLOCKS.get(kind)
     if plan is not None:
         try:
@@ -297,6 +308,7 @@ _MESSAGES = {
     Role.BRANCH_SUMMARY.value: _message_plan(BranchSummaryMessage, summary=text, from_id=text),
     Role.COMPACTION_SUMMARY.value: _message_plan(CompactionSummaryMessage, summary=text, tokens_before=whole),
 }
+_DERIVED = ("name", "modality", "speaker")
 _ALWAYS = frozenset({"role", "contents", "id", "timestamp"})
 
 
@@ -327,5 +339,5 @@ def _message(fields: object) -> Message:
         values["modality"] = default_modality(contents)
     if "speaker" not in fields:
         values["speaker"] = SPEAKER_OF_ROLE[role]
-    made: Message = set_together(plan.kind, values, {*fields, "name", "modality", "speaker"}, later)
+    made: Message = set_together(plan.kind, values, _given((*fields, *_DERIVED)), later)
     return made
