@@ -399,3 +399,30 @@ def test_every_old_format_is_read(tmp_path: Path, version: int) -> None:
     assert all(store.verify(dialog) == () for dialog in dialogs)
     assert store.append(dialogs[0], [words()], store.last(dialogs[0]).turn_head)
     store.close()
+
+
+# --- what erasure will need -----------------------------------------------------------------------------------------------------
+
+
+def test_what_is_deleted_leaves_the_disk(begun: Begun, tmp_path: Path) -> None:
+    """P19: overwriting a body and deleting its text and tokens, and carrying the log over, leaves no trace of it in any file."""
+    secrets = [b"zqxsecretone", b"zqxsecrettwo " * 900]
+    begun.say(b"before", secrets[0], b"between", secrets[1], b"after")
+    begun.store.index(lambda _kind, body: body.decode())
+    assert len(begun.store.search("zqxsecretone")) == 1
+    store = begun.store
+    assert isinstance(store, SqliteStore)
+    assert any(b"zqxsecret" in file.read_bytes() for file in tmp_path.iterdir())
+    with store.together(), reading(store._pool) as connection:
+        for seq in (1, 3):
+            place = {"place": (1 << 32) + seq}
+            connection.execute(
+                "UPDATE bodies SET body = x'00' WHERE body_no = (SELECT body_no FROM headers WHERE id = :place)", place
+            )
+            connection.execute("DELETE FROM texts WHERE id = :place", place)
+            connection.execute("DELETE FROM tokens WHERE rowid = :place", place)
+    with reading(store._pool) as connection:
+        connection.execute("INSERT INTO tokens (tokens) VALUES ('optimize')")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    store.close()
+    assert not any(b"secret" in file.read_bytes() for file in tmp_path.iterdir())

@@ -8,6 +8,8 @@ Two rules bound what a search may find, and every backend keeps to them:
 
 A word is what stands between blanks in the query; punctuation in it is looked for as it stands. A word without any letter, digit or
 pictograph is no word.
+
+An index that was made with other tokens answers wrongly: a change of them needs a migration that drops it.
 """
 
 from __future__ import annotations

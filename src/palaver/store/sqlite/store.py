@@ -33,6 +33,9 @@ class SqliteStore:
 
     The file is made with mode 0600, missing folders with 0700. Beside it SQLite keeps `-wal` and `-shm` files of the same mode while the
     store is open. It must not lie on a network share.
+
+    What is deleted is overwritten (`secure_delete` on every connection). So erasing an entry will be: overwrite its body, delete its text and
+    tokens, `optimize` the index, and truncate the write-ahead log by a checkpoint; no file has to be written anew.
     """
 
     capabilities = frozenset(Capability)

@@ -108,7 +108,8 @@ CREATE INDEX sources_of_session ON sources (session_no);
 -- The full-text index: derived from the log, behind a watermark, dropped and made again at will.
 -- `indexed` says how many entries of a dialog are in it. `texts` holds their text, deflated: it decides what matches and gives the snippets.
 -- `tokens` holds only the tokens, cut by palaver.store.text; the ascii tokenizer takes them as they are, for they hold no ASCII but
--- letters, digits and blanks. contentless_delete and secure-delete: an erased entry's words leave the file at once.
+-- letters, digits and blanks. contentless_delete: a row can be deleted without its text being known; 'optimize' then takes its words out
+-- of the file.
 
 CREATE TABLE indexed (
   dialog_no INTEGER PRIMARY KEY REFERENCES dialogs,
@@ -124,5 +125,3 @@ CREATE VIRTUAL TABLE tokens USING fts5 (
   parts, wholes,
   content='', contentless_delete=1, tokenize="ascii"
 );
-
-INSERT INTO tokens (tokens, rank) VALUES ('secure-delete', 1);
