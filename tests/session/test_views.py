@@ -132,18 +132,54 @@ def test_a_committed_view_survives_a_reload(store: Store) -> None:
 
 
 def test_undo_brings_everything_back(talked: Dialog) -> None:
-    """After undo the view is the one before the commit, with what was said since; undone twice, the commit is there again."""
+    """After undo the view is the one before the commit, with what was said since; with nothing left to undo the error says so."""
+    with pytest.raises(InvalidInput, match="nothing to undo"):
+        talked.undo()
     whole = talked.view()
-    talked.commit(talked.compose("default", 3000, model=MODEL))
-    small = talked.view()
+    commit = talked.commit(talked.compose("default", 3000, model=MODEL))
     talked.put_text("later")
-    talked.undo()
+    entry = talked.recall(talked.undo())
+    assert isinstance(entry, Compaction)
+    assert entry.undone == commit.seq
     assert talked.view().exchanges[:-1] == whole.exchanges
     assert _texts(talked.view())[-1] == "later"
+    with pytest.raises(InvalidInput, match="is undone"):
+        talked.undo()
+
+
+def test_undo_is_a_stack(talked: Dialog) -> None:
+    """Two commits are undone one after the other; an undo after a new commit undoes that one, also when opened anew."""
+    whole = talked.view().exchanges
+    talked.commit(talked.compose("default", 3000, model=MODEL))
+    once = talked.view().exchanges
+    talked.put_text("and " * 200)
+    said = talked.view().exchanges[-1:]
+    talked.commit(talked.compose("default", 1500, model=MODEL))
     talked.undo()
-    assert talked.view().exchanges[:-1] == small.exchanges
-    with pytest.raises(InvalidInput):
-        talked.fork().undo()
+    assert talked.view().exchanges == (*once, *said)
+    talked.commit(talked.compose("default", 1100, model=MODEL))
+    talked.undo()
+    assert talked.view().exchanges == (*once, *said)
+    again = Session.open("demo", talked.store).root
+    again.undo()
+    assert again.view().exchanges == (*whole, *said)
+    with pytest.raises(InvalidInput, match="is undone"):
+        again.undo()
+
+
+def test_undo_on_a_fork_says_whose_compaction_it_inherited(talked: Dialog) -> None:
+    """A fork cannot undo what it inherited; the error names the dialog that can, and what it advises works."""
+    whole = _texts(talked.view())
+    talked.commit(talked.compose("default", 3000, model=MODEL))
+    fork = talked.fork().fork()
+    with pytest.raises(InvalidInput, match=f"dialog {talked.dialog_id} made") as caught:
+        fork.undo()
+    assert "fork that one anew" in caught.value.hint
+    talked.undo()
+    anew = talked.fork()
+    assert _texts(anew.view()) == whole
+    with pytest.raises(InvalidInput, match="nothing to undo"):
+        anew.undo()
 
 
 def test_a_recorded_order_survives_commit_and_undo(dialog: Dialog) -> None:

@@ -38,7 +38,8 @@ JsonValue: TypeAlias = Annotated[Any, AfterValidator(_storable)]
 class Value(BaseModel):
     """A frozen value that keeps fields it does not know, so that a newer version's record survives an older reader."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    # defer_build: as in palaver.messages.value, validators are built when they are first used, not at import
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
 
     @model_validator(mode="before")
     @classmethod

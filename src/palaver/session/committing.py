@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from palaver.errors import Conflict, InvalidInput
 from palaver.ids import DialogId
-from palaver.log import NOTHING, Compaction, Handle, Header, Node, Reader, Span, draft, next_header
+from palaver.log import NOTHING, Compaction, Handle, Header, Node, Reader, Span, decode_entry, draft, next_header
 from palaver.view import View, checkpoint, fold, held
+from palaver.view.lines import material
 
 __all__ = ["MARGIN", "compaction", "undoing"]
 
@@ -89,19 +90,56 @@ def compaction(reader: Reader, view: View, *, policy: str, before: int, after: i
 
 
 def undoing(reader: Reader, dialog_id: DialogId, *, at: int) -> Compaction:
-    """Make the entry that chooses the view before the dialog's newest own compaction up to entry `at`; what came since stays in it.
+    """Make the entry that chooses the view before a compaction; what was said since stays in it.
+
+    It undoes the newest of the dialog's own compactions up to entry `at` that is not undone yet: compactions are a stack.
 
     Raises:
-        InvalidInput: The dialog has no compaction of its own.
+        InvalidInput: Every compaction of the dialog is undone, it has none, or its view starts from one that an ancestor made.
     """
-    newest = reader.header(dialog_id, at).view_base if at >= 0 else -1
-    if newest < 0:
-        raise InvalidInput(
-            "This dialog has no compaction of its own to undo.",
-            hint="Fork the dialog that has it, or look at an earlier view.",
+    undone = _in_force(reader, dialog_id, at)
+    if undone < 0:
+        raise _nothing_to_undo(reader, dialog_id, at)
+    view = fold(reader, dialog_id, undone - 1)
+    return _proven(reader, view, policy="undo", before=0, after=0).model_copy(update={"undone": undone})
+
+
+def _in_force(reader: Reader, dialog_id: DialogId, at: int) -> int:
+    """Give the number of the newest compaction up to entry `at` that is not undone, -1 where there is none.
+
+    An entry that undoes one goes back to how things stood before that one.
+    """
+    while at >= 0:
+        newest = reader.header(dialog_id, at).view_base
+        undone = _undone(reader, dialog_id, newest) if newest >= 0 else None
+        if undone is None:
+            return newest
+        at = undone - 1
+    return -1
+
+
+def _undone(reader: Reader, dialog_id: DialogId, seq: int) -> int | None:
+    """Give the number of the compaction that an entry undoes, or None."""
+    entry = decode_entry(reader.body(dialog_id, seq))
+    return entry.undone if isinstance(entry, Compaction) else None
+
+
+def _nothing_to_undo(reader: Reader, dialog_id: DialogId, at: int) -> InvalidInput:
+    """Say why there is nothing to undo, and what to do instead."""
+    found = material(reader, held(reader, dialog_id, -1), whole=False)
+    owner = found.tail[0].dialog if found.checkpoint is not None else None
+    if owner is not None and _in_force(reader, owner, found.tail[0].stop - 1) >= 0:
+        return InvalidInput(
+            f"This dialog has no compaction of its own to undo; its view starts from one that dialog {owner} made.",
+            hint=f"Undo it in dialog {owner} and fork that one anew; a fork that exists keeps what it inherited.",
         )
-    view = fold(reader, dialog_id, newest - 1)
-    return _proven(reader, view, policy="undo", before=0, after=0)
+    if at >= 0 and reader.header(dialog_id, at).view_base >= 0:
+        return InvalidInput(
+            "Every compaction of this dialog is undone.", hint="An earlier view can be had with view(at=...)."
+        )
+    return InvalidInput(
+        "This dialog has no compaction: there is nothing to undo.", hint="Its view leaves nothing out by a commit."
+    )
 
 
 def _require_current(reader: Reader, view: View) -> None:

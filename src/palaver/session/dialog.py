@@ -416,10 +416,13 @@ class Dialog(Branch):
         return self.annotate(entry)
 
     def undo(self) -> Handle:
-        """Choose the view before the newest compaction: an entry of its own, after which everything it left out is back.
+        """Undo the newest commit that is not undone yet, by an entry of its own: what that commit left out is back.
+
+        Commits are a stack: a second undo takes back the commit before, an undo after a new commit that one. To have an undone commit
+        again, commit anew.
 
         Raises:
-            InvalidInput: The dialog has no compaction of its own.
+            InvalidInput: The dialog has no compaction of its own, or every one is undone; one that it inherited is undone where it was made.
         """
         return self.annotate(undoing(self.store, self.dialog_id, at=self._last.seq))
 
