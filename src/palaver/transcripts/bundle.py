@@ -5,17 +5,22 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
+from dataclasses import fields as dataclass_fields
+from functools import cache
 from hashlib import sha256
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from palaver.errors import Conflict, InvalidBundle, PalaverError, StoreDamaged, StoreError, UnknownSession
 from palaver.ids import BlobId, DialogId, SessionId, now
-from palaver.log import NOTHING, Draft, Header, MessageEntry, Node, Span, body_digest, decode_entry, draft
+from palaver.log import NOTHING, Draft, Header, MessageEntry, Node, body_digest, decode_entry, draft
 from palaver.messages import canonical_json, media_of
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
 from palaver.transcripts.frames import Frame, read_frames, write_frames
 
+_Kind = TypeVar("_Kind", SessionRecord, Node, SourceRecord)
 _BATCH = 1 << 20
 _BEGUN = "taking-a-bundle"
 """The mark, in the metadata of a session in the trash, of a bundle that is not yet taken whole: taking it again goes on from there."""
@@ -94,6 +99,28 @@ def _node_fields(node: Node) -> Mapping[str, Any]:
     return {**fields, "ranges": [[span.dialog, span.start, span.stop] for span in node.ranges]}
 
 
+def _value(kind: type[_Kind], fields: Mapping[str, Any]) -> _Kind:
+    """Make a value of what a bundle says: each field of its type, none that this version does not know."""
+    unknown = sorted(set(fields) - set(_names(kind)))
+    if unknown:
+        raise TypeError(f"its fields {', '.join(unknown)} are not known")
+    try:
+        made: _Kind = _reader(cast("Any", kind)).validate_json(canonical_json(fields), strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise TypeError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    return made
+
+
+def _names(kind: Any) -> Iterator[str]:  # noqa: ANN401 - any dataclass
+    return (field.name for field in dataclass_fields(kind))
+
+
+@cache
+def _reader(kind: Any) -> TypeAdapter[Any]:  # noqa: ANN401 - a class, which the cache takes for no key otherwise
+    return TypeAdapter(kind)
+
+
 class Taken(NamedTuple):
     """What taking a bundle came to.
 
@@ -165,7 +192,7 @@ class _Taking:
         return Taken(self._record.session_id, self._dialogs, self._entries)
 
     def _session(self, payload: bytes) -> None:
-        self._record = record = SessionRecord(**self._fields(payload))
+        self._record = record = _value(SessionRecord, self._fields(payload))
         try:
             self._begun = _BEGUN in self._store.session(record.session_id).metadata
         except UnknownSession:
@@ -179,8 +206,8 @@ class _Taking:
     def _node(self, payload: bytes) -> None:
         self._flush()
         fields = self._fields(payload)
-        ranges = tuple(Span(DialogId(dialog), start, stop) for dialog, start, stop in fields["ranges"])
-        node = Node(**{**fields, "session_id": self._session_id, "ranges": ranges})
+        ranges = [{"dialog": dialog, "start": start, "stop": stop} for dialog, start, stop in fields["ranges"]]
+        node = _value(Node, {**fields, "session_id": self._session_id, "ranges": ranges})
         known = {one.dialog_id: one for one in self._store.nodes(self._session_id)}.get(node.dialog_id)
         if known is None:
             self._store.create_dialog(node)
@@ -233,7 +260,7 @@ class _Taking:
         self._flush()
         fields = self._fields(payload)
         if self._store.source(fields["identity"]) is None:
-            self._store.put_source(SourceRecord(**fields))
+            self._store.put_source(_value(SourceRecord, fields))
 
     def _fields(self, payload: bytes) -> dict[str, Any]:
         fields = json.loads(payload)
