@@ -13,6 +13,7 @@ CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if is
 EXAMPLES: list[PalaverError] = [
     errors.PalaverError("It went wrong.", hint="Do this."),
     errors.InvalidMessage("No.", faults=[("role", "unknown")]),
+    errors.MissingMedia("nope.png", hint="Look elsewhere."),
     errors.InvalidPrompt("No.", missing=["who"]),
     errors.IllegalEntry("No.", kind="call_result", rule="one result a call"),
     errors.UnsupportedTranscript("a.bin", "it is binary", tried=["pi"]),

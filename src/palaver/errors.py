@@ -8,6 +8,7 @@ data for the model and never one of these; a broken invariant of palaver itself 
     ├── InvalidInput (ValueError)        the caller gave something wrong
     │   ├── InvalidMessage               a message or block that cannot be one
     │   ├── InvalidMedia                 bytes, base64 or an address that are no image or sound
+    │   │   └── MissingMedia (FileNotFoundError)  a file that is not there
     │   ├── InvalidPrompt                a template or its arguments
     │   ├── IllegalEntry                 an entry that the legality table refuses
     │   ├── InvalidHandle                a handle that is not spelt like one
@@ -41,6 +42,7 @@ data for the model and never one of these; a broken invariant of palaver itself 
 
 from __future__ import annotations
 
+from errno import ENOENT
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -62,6 +64,7 @@ __all__ = [
     "InvalidRequest",
     "MediaUnavailable",
     "MissingBlob",
+    "MissingMedia",
     "MissingStore",
     "NotFound",
     "PalaverError",
@@ -135,6 +138,25 @@ class InvalidMessage(InvalidInput):
 
 class InvalidMedia(InvalidInput):
     """Bytes, base64 or an address that are no image or sound palaver can name truthfully."""
+
+
+class MissingMedia(InvalidMedia, FileNotFoundError):
+    """The file of an image or sound, ``filename``, is not there; whoever catches :class:`FileNotFoundError` catches it."""
+
+    def __init__(self, path: str | Path, *, hint: str = "") -> None:
+        """Say which file."""
+        super().__init__(f"There is no file {str(path)!r}.", hint=hint)
+        self.path = path
+        self.errno = ENOENT
+        self.filename = str(path)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive pickling; what an error of the system holds is not in its dictionary."""
+        return _missing_media, (self.path, self.hint)
+
+
+def _missing_media(path: str | Path, hint: str) -> MissingMedia:
+    return MissingMedia(path, hint=hint)
 
 
 class InvalidPrompt(InvalidInput):

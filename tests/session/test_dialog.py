@@ -4,12 +4,21 @@ import base64
 import io
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
 from palaver import Dialog, ImageContent, Message, Prompt, Role, Runtime, ToolMessage, ToolResultContent, UserMessage
-from palaver.errors import InvalidMedia, InvalidPrompt, MediaUnavailable, UnknownPrompt
+from palaver.errors import (
+    InvalidHandle,
+    InvalidMedia,
+    InvalidPrompt,
+    MediaUnavailable,
+    MissingMedia,
+    UnknownHandle,
+    UnknownPrompt,
+)
 from palaver.messages import InvokeCost, Media, Modalities
 from palaver.prompts import get_default_runtime
 from palaver.store import Store
@@ -150,12 +159,14 @@ def test_r57_the_type_is_that_of_the_bytes(dialog: Dialog, tmp_path: Path) -> No
 
 
 def test_r54_what_is_no_image_is_refused(dialog: Dialog, tmp_path: Path) -> None:
-    """A missing file is a FileNotFoundError; a text file, base64 of no image and other objects are a ValueError; nothing is appended."""
+    """A missing file is a FileNotFoundError and palaver's own error; a text file, base64 of no image and other objects are a ValueError; nothing is appended."""
     note = tmp_path / "note.txt"
     note.write_text("hello")
     for missing in (tmp_path / "none.png", "no/such.png"):
-        with pytest.raises(FileNotFoundError):
+        with pytest.raises(FileNotFoundError) as caught:
             dialog.put_image(missing)
+        assert isinstance(caught.value, MissingMedia)
+        assert caught.value.filename == str(missing)
     for wrong in (note, str(note), base64.b64encode(b"no image at all").decode(), b"bytes", 3, "data:image/png"):
         with pytest.raises(InvalidMedia):
             dialog.put_image(wrong)
@@ -168,6 +179,25 @@ def test_base64_is_never_taken_for_a_file(dialog: Dialog, tmp_path: Path, monkey
     monkeypatch.chdir(tmp_path)
     (tmp_path / gif).write_bytes(PNG)
     assert _image(dialog.put_image(gif)).media_type == "image/gif"
+
+
+def test_marks_take_handles_and_their_printed_form(dialog: Dialog) -> None:
+    """Labels and pins take a handle or its text; what is no handle is an InvalidHandle that names it, and nothing is written."""
+    dialog.put_text("first")
+    handle = dialog.messages.handle(0)
+    dialog.label(str(handle), "start")
+    dialog.pin(str(handle))
+    assert (dict(dialog.labels), dialog.pins) == ({handle: "start"}, (handle,))
+    before = dialog.store.last(dialog.dialog_id)
+    wrongs: tuple[Any, ...] = (3, "3", None, (dialog.dialog_id, 0))
+    for wrong in wrongs:
+        for mark in (lambda place: dialog.label(place, "x"), dialog.pin, dialog.recall):
+            with pytest.raises(InvalidHandle) as caught:
+                mark(wrong)
+            assert repr(wrong) in str(caught.value)
+    with pytest.raises(UnknownHandle):
+        dialog.label(f"{'0' * 12}:0", "x")
+    assert dialog.store.last(dialog.dialog_id) == before
 
 
 def test_a08_inspection(dialog: Dialog) -> None:

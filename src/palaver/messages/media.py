@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes
 
 from pydantic import field_serializer
 
-from palaver.errors import InvalidMedia, MediaUnavailable
+from palaver.errors import InvalidMedia, MediaUnavailable, MissingMedia
 from palaver.messages.canonical import digest
 from palaver.messages.value import Value
 
@@ -131,10 +131,14 @@ class Media(Value):
         """Read a file now.
 
         Raises:
-            FileNotFoundError: There is no such file; other errors of the file system likewise.
+            MissingMedia: There is no such file; it is a FileNotFoundError too. Other errors of the file system are raised as they are.
             InvalidMedia: It is of no known type.
         """
-        return cls.from_bytes(Path(path).read_bytes(), kind)
+        try:
+            data = Path(path).read_bytes()
+        except FileNotFoundError as error:
+            raise MissingMedia(path) from error
+        return cls.from_bytes(data, kind)
 
     @classmethod
     def from_pil(cls, image: Any) -> Media:  # noqa: ANN401 - Pillow is optional

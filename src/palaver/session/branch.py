@@ -12,7 +12,7 @@ from palaver.messages import Content, InvokeCost, Message
 from palaver.session.follower import Follower
 from palaver.session.marks import labels_in, pins_in
 from palaver.session.overview import message_line
-from palaver.session.recalling import recall
+from palaver.session.recalling import recall, whole
 from palaver.session.transcript import Messages, Stretch, stretches
 from palaver.store.protocol import Store
 
@@ -179,18 +179,28 @@ class Branch:
         self._tell()
         return self
 
-    def label(self, handle: Handle, label: str | None) -> Handle:
-        """Name an entry for people; None takes the name away. No model sees it."""
-        return self.annotate(Label(target=_place(handle), label=label))
+    def label(self, handle: Handle | str, label: str | None) -> Handle:
+        """Name an entry for people; None takes the name away. No model sees it.
 
-    def pin(self, handle: Handle, *, pinned: bool = True) -> Handle:
-        """Keep an entry in every view, or no longer."""
-        return self.annotate(Pin(target=_place(handle), pinned=pinned))
+        Raises:
+            InvalidHandle: It is no handle, or not spelt like one.
+            UnknownHandle: The session has no such dialog.
+        """
+        return self.annotate(Label(target=self._place(handle), label=label))
+
+    def pin(self, handle: Handle | str, *, pinned: bool = True) -> Handle:
+        """Keep an entry in every view, or no longer.
+
+        Raises:
+            InvalidHandle: It is no handle, or not spelt like one.
+            UnknownHandle: The session has no such dialog.
+        """
+        return self.annotate(Pin(target=self._place(handle), pinned=pinned))
+
+    def _place(self, handle: Handle | str) -> Place:
+        found = whole(self.store, self.session_id, handle)
+        return Place(dialog=found.dialog, seq=found.seq, block=found.block)
 
     def _tell(self) -> None:
         if self._follower is not None:
             self._follower.follow(self.store, self._node, self._last.seq)
-
-
-def _place(handle: Handle) -> Place:
-    return Place(dialog=handle.dialog, seq=handle.seq, block=handle.block)

@@ -187,7 +187,7 @@ class Dialog(Branch):
             role: Who speaks.
 
         Raises:
-            FileNotFoundError: It names no file.
+            MissingMedia: It names no file; the error is a FileNotFoundError too.
             InvalidMedia: It is no image that is known.
         """
         shown = ImageContent(images=(media_from(image),))

@@ -20,7 +20,7 @@ def media_from(image: object) -> Media:
     names a file.
 
     Raises:
-        FileNotFoundError: A string or path names no file; other errors of the file system likewise.
+        MissingMedia: A string or path names no file; it is a FileNotFoundError too. Other errors of the file system are raised as they are.
         InvalidMedia: It is no image that is known.
     """
     if not isinstance(image, str) or image.startswith(("http://", "https://")) or image[:5].lower() == "data:":

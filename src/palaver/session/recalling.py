@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palaver.errors import UnknownDialog, UnknownHandle
+from palaver.errors import InvalidHandle, UnknownDialog, UnknownHandle
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Entry, Handle, Inbox, Instructions, LateResult, MessageEntry, decode_entry
 from palaver.messages import Content, TextContent, hydrate
@@ -17,10 +17,15 @@ def whole(store: Store, session_id: SessionId, handle: Handle | str) -> Handle:
     """Give a handle with its whole dialog id.
 
     Raises:
-        InvalidHandle: The text is not spelt like a handle.
+        InvalidHandle: It is no handle, or not spelt like one.
         UnknownHandle: The session has no such dialog.
     """
     found = Handle.parse(handle) if isinstance(handle, str) else handle
+    if not isinstance(found, Handle):
+        raise InvalidHandle(
+            f"{handle!r} is no handle, but of type {type(handle).__name__}.",
+            hint="Writes give handles; their printed form is accepted too.",
+        )
     try:
         dialog = found.dialog if len(found.dialog) == _ID_DIGITS else store.resolve(found.dialog, session_id)
         ours = store.node(dialog).session_id == session_id
