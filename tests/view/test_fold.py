@@ -30,7 +30,7 @@ from palaver.messages import (
     UserMessage,
 )
 from palaver.testing.log_strategies import assert_closed, flat, sayings
-from palaver.testing.logs import Log, model, result, sketch, system, user
+from palaver.testing.logs import Log, model, result, sketch, system, text_of, user
 from palaver.view import Reason, View, fold
 
 
@@ -46,7 +46,7 @@ def test_leading_system_messages_are_instructions_and_later_ones_are_not() -> No
 
     view = seen(log)
 
-    assert [block.content.content for block in view.system] == ["be brief"]
+    assert [text_of(block) for block in view.system] == ["be brief"]
     assert sketch(view) == ["user[hi]", "system[now be long]", "user[go on]"]
 
 
@@ -116,7 +116,7 @@ def test_a_second_result_of_a_call_is_left_out_with_its_handle() -> None:
 
     view = seen(log)
 
-    assert view.exchanges[1].turns[1].blocks[0].content.text() == "first"
+    assert text_of(view.exchanges[1].turns[1].blocks[0]) == "first"
     assert [(gone.reason, gone.handle) for gone in view.omissions] == [(Reason.DUPLICATE_RESULT, log.at(3, 0))]
 
 
@@ -142,7 +142,7 @@ def test_d16_the_same_id_in_every_turn_is_paired_with_its_own_result() -> None:
 
     view = seen(log)
 
-    assert [x.turns[1].blocks[0].content.text() for x in view.exchanges if x.role is Role.ASSISTANT] == [
+    assert [text_of(x.turns[1].blocks[0]) for x in view.exchanges if x.role is Role.ASSISTANT] == [
         "r0",
         "r1",
         "r2",
@@ -155,7 +155,7 @@ def test_the_same_id_twice_in_one_response_takes_results_in_order() -> None:
     log = Log()
     log.put(user("hi"), model("", "x", "x"), result("x", "one"), result("x", "two"))
 
-    assert [block.content.text() for block in seen(log).exchanges[1].turns[1].blocks] == ["one", "two"]
+    assert [text_of(block) for block in seen(log).exchanges[1].turns[1].blocks] == ["one", "two"]
 
 
 def test_a_user_message_with_results_and_words_is_both() -> None:
@@ -191,7 +191,7 @@ def test_newer_instructions_tools_and_models_replace_older_ones() -> None:
 
     view = seen(log)
 
-    assert [block.content.content for block in view.system] == ["two"]
+    assert [text_of(block) for block in view.system] == ["two"]
     assert [tool.name for tool in view.tools] == ["t2"]
     assert [gone.reason for gone in view.omissions] == [Reason.SUPERSEDED, Reason.SUPERSEDED]
 
@@ -213,7 +213,7 @@ def test_a_quarantined_block_is_a_placeholder_that_names_its_handle() -> None:
 
     view = seen(log)
 
-    assert str(log.at(0, 0)) in view.exchanges[0].turns[0].blocks[0].content.content
+    assert str(log.at(0, 0)) in text_of(view.exchanges[0].turns[0].blocks[0])
     assert view.exchanges[0].turns[0].blocks[0].reason is Reason.QUARANTINED
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from palaver.messages import Message, Role
+from palaver.messages import Message, Role, ToolCallContent, ToolResultContent
 from palaver.testing.logs import model, result, system, user
 from palaver.view import Drop, Insert, Plan, Reason, Rewrite, View
 
@@ -67,10 +67,13 @@ def plans(draw: st.DrawFn, view: View) -> Plan:
 def assert_closed(view: View) -> None:
     """Assert that every call has exactly one result directly after it, and that no result stands anywhere else."""
     for exchange in view.exchanges:
-        calls = [b.content.id for b in exchange.turns[0].blocks if b.content.type == "tool_call"]
-        results = [b.content.id for turn in exchange.turns[1:] for b in turn.blocks]
+        first = [block.content for block in exchange.turns[0].blocks]
+        later = [block.content for turn in exchange.turns[1:] for block in turn.blocks]
+        calls = [content.id for content in first if isinstance(content, ToolCallContent)]
+        results = [content.id for content in later if isinstance(content, ToolResultContent)]
         assert calls == results
-        assert all(b.content.type != "tool_result" for b in exchange.turns[0].blocks)
+        assert len(results) == len(later)
+        assert not any(isinstance(content, ToolResultContent) for content in first)
         assert len(exchange.turns) == (2 if calls else 1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palaver.ids import new_dialog_id, new_session_id
+from palaver.ids import SessionId, new_dialog_id, new_session_id
 from palaver.log import Entry, Handle, Header, MessageEntry, Node, Span, draft, rule
 from palaver.messages import (
     AssistantMessage,
@@ -25,8 +25,8 @@ class Log:
 
     def __init__(self, parent: Log | None = None, ranges: tuple[Span, ...] = ()) -> None:
         """Begin a dialog, or a fork of one."""
-        self.store = parent.store if parent else MemoryStore()
-        self.session = parent.session if parent else new_session_id()
+        self.store: MemoryStore = parent.store if parent else MemoryStore()
+        self.session: SessionId = parent.session if parent else new_session_id()
         if parent is None:
             self.store.create_session(SessionRecord(session_id=self.session))
         self.dialog = new_dialog_id()
@@ -88,6 +88,14 @@ def result(call: str, text: str = "done") -> Message:
 def sketch(view: View) -> list[str]:
     """Give a view in one line for each exchange: roles, texts, calls and results."""
     return [_exchange(exchange) for exchange in view.exchanges]
+
+
+def text_of(block: Block) -> str:
+    """Give the text of a text block or of a result; empty for any other block."""
+    content = block.content
+    if isinstance(content, ToolResultContent):
+        return content.text()
+    return content.content if isinstance(content, TextContent) else ""
 
 
 def _exchange(exchange: Exchange) -> str:
