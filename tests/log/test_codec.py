@@ -149,7 +149,7 @@ def test_clip_gives_the_common_parts() -> None:
 
 def test_d15_no_string_of_an_entry_can_poison_the_log() -> None:
     """D15: lone surrogates and NULs in labels, custom data and unknown fields are replaced where they enter; nothing raises later."""
-    entry = Custom(custom_type="x\ud800", data={"k\0": ["\udfff"]}, novel={"a": "\ud800"})
+    entry = Custom.model_validate({"custom_type": "x\ud800", "data": {"k\0": ["\udfff"]}, "novel": {"a": "\ud800"}})
 
     assert decode_entry(draft(entry)[0].body) == entry
     draft(entry)[0].body.decode("utf-8", "strict")

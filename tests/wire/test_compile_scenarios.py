@@ -376,3 +376,18 @@ def test_a_late_result_is_shown_where_it_came() -> None:
         )
         request.check()
         assert request.data.count(b"late") == 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_d15_the_users_next_words_are_cleaned_where_they_enter(name: str) -> None:
+    """D15: half a surrogate pair or a NUL in `then` is replaced like in every text that enters; the request is valid."""
+    log = Log()
+    log.put(user("hi"), model("yes"))
+    request = compile_(
+        fold(log.store, log.dialog), profile(name), Call(model=MODELS[name], then="go\ud83d on\0"), log.store.blob
+    )
+
+    request.check()
+    assert "go\N{REPLACEMENT CHARACTER} on\N{REPLACEMENT CHARACTER}" in json.dumps(
+        thaw(request.body), ensure_ascii=False
+    )

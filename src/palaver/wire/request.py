@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from palaver.errors import InvalidRequest
 from palaver.log import Handle
-from palaver.messages import canonical_json
+from palaver.messages import canonical_json, clean_text
 from palaver.wire.check import validate
 from palaver.wire.profiles import Profile
 
@@ -49,6 +49,11 @@ class Call:
     cache_at: Collection[Handle] = ()
     cache_ttl: Literal["5m", "1h"] = "5m"
     then: str | None = None
+
+    def __post_init__(self) -> None:
+        """Clean the words where they enter, as every text that enters."""
+        if self.then is not None:
+            object.__setattr__(self, "then", clean_text(self.then, "then", []))
 
 
 class How(StrEnum):
