@@ -14,6 +14,7 @@ from palaver.context.fallback import NAME, fallback
 from palaver.context.floor import floor
 from palaver.context.ledger import Ledger
 from palaver.context.measure import Meter, Size
+from palaver.context.record.carried import carried
 from palaver.errors import InfeasibleBudget
 from palaver.tokens import Budget, Counter, Rates
 from palaver.view import Plan, View, apply
@@ -103,7 +104,7 @@ def compose(
     before = books.meter.view(view)
     needed = floor(view, books.meter)
     budget.require(needed)
-    wanted = policy.plan(view, books, budget, prices)
+    wanted = carried(view, policy.plan(view, books, budget, prices), books.sources)
     planned, plan, size = _taken(view, wanted, before, books.meter)
     if size.total > budget.for_input and policy.complete:
         raise InfeasibleBudget(
@@ -112,12 +113,12 @@ def compose(
             {name: tokens for name, tokens in size.parts().items() if tokens},
             hint=f"The policy {policy.name!r} leaves nothing out: take another policy, or raise the budget.",
         )
-    final, rest, after = _finished(planned, size, books.meter, budget)
+    final, rest, after = _finished(planned, size, books, budget)
     if (
         after.total > budget.for_input
     ):  # what the policy made of an open exchange cannot be made smaller: begin again without it
         plan = _refused(plan, "what it leaves cannot be made small enough")
-        final, rest, after = _finished(view, before, books.meter, budget)
+        final, rest, after = _finished(view, before, books, budget)
     return Composed(view=final, plan=plan, fallback=rest, before=before, after=after, floor=needed)
 
 
@@ -137,10 +138,10 @@ def _refused(plan: Plan, why: str) -> Plan:
     return Plan(policy=plan.policy, notes=(*plan.notes, f"not taken: {why}"))
 
 
-def _finished(view: View, size: Size, meter: Meter, budget: Budget) -> tuple[View, Plan, Size]:
+def _finished(view: View, size: Size, books: Ledger, budget: Budget) -> tuple[View, Plan, Size]:
     """Do what is left to do; the very same view when it fits."""
     if size.total <= budget.for_input:
         return view, Plan(policy=NAME), size
-    rest = fallback(view, meter, budget)
+    rest = carried(view, fallback(view, books.meter, budget), books.sources)
     final = apply(view, rest)
-    return final, rest, meter.view(final)
+    return final, rest, books.meter.view(final)

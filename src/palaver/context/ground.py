@@ -15,13 +15,14 @@ from palaver.messages import Role, Speaker
 from palaver.tokens import Budget
 from palaver.view import Exchange, Insert, Omission, Reason, Rewrite, View
 
-__all__ = ["Form", "Ground", "Layout", "StandIn"]
+__all__ = ["GONE", "Form", "Ground", "Layout", "StandIn"]
 
 _LOW = 2
 """A cut leaves at most one half of the room: every cut loses the provider's cache of what stands behind it, and cutting to half the room
 halves what is sent and makes cuts rare. (OpenHands condenses to half of its maximum too: condenser config, max_size // 2.)"""
 
-_GONE = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER})
+GONE = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER})
+"""Why something that the user or a model said is left out of a view: it had to become smaller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +171,7 @@ class Ground:
     @cached_property
     def gone(self) -> tuple[Omission, ...]:
         """What the view leaves out already because it had to become smaller."""
-        return tuple(omission for omission in self.view.omissions if omission.reason in _GONE)
+        return tuple(omission for omission in self.view.omissions if omission.reason in GONE)
 
     def dropped(self, layout: Layout) -> tuple[Omission, ...]:
         """Give what a layout leaves out, with what the view left out before."""

@@ -30,9 +30,17 @@ class Recorder:
     of another one, but goes on from its facts.
     """
 
-    def __init__(self, facts: Facts | None = None, sources: Sources | None = None) -> None:
-        """Begin with what a record knew."""
+    def __init__(self, facts: Facts | None = None, sources: Sources | None = None, *, begun: bool = False) -> None:
+        """Begin.
+
+        Args:
+            facts: What a record knew.
+            sources: Gives blocks as they were recorded, or None.
+            begun: True when the user had spoken before the first exchange that is taken: his first words there are then not his goal,
+                which only the facts of a record can tell.
+        """
         self._sources = sources
+        self._begun = begun
         self._goal: Said | None = None
         self._last: Said | None = None
         self._asks: list[Said] = []
@@ -96,7 +104,8 @@ class Recorder:
         for block in exchange.blocks():
             if block.facts:
                 self._resume(Facts.from_json(block.facts))
-            elif block.derived != "notice" and isinstance(block.content, TextContent):
+            by_code = block.derived == "notice" or (block.derived == "record" and block.facts)
+            if not by_code and isinstance(block.content, TextContent):
                 self._summaries.append(_said(block, block.content.content))
 
     def _words(self, exchange: Exchange) -> None:
@@ -106,7 +115,7 @@ class Recorder:
             if block.speaker is not Speaker.HUMAN or not isinstance(content, TextContent):
                 continue
             said = _said(block, content.content)
-            if self._goal is None:
+            if self._goal is None and not self._begun:
                 self._goal = said
             else:
                 self._asks.append(said)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 from palaver.context.ground import Ground, Layout
 from palaver.context.notice import NOTICE
+from palaver.context.record.carried import begun, sources_of
 from palaver.context.record.facts import Facts
 from palaver.context.record.recorder import Recorder, Sources
 from palaver.context.record.telling import told
 from palaver.context.texts import left
-from palaver.log import Run
-from palaver.view import Exchange, Insert, Reason
+from palaver.view import Insert, Reason
 
 __all__ = ["MOST", "SHARE", "RecordOf"]
 
@@ -42,8 +42,9 @@ class RecordOf:
 
     def insert(self, ground: Ground, layout: Layout) -> Insert:
         """Make the record of what a layout leaves out: older records go on, and what came after them is added."""
-        gone = [ground.view.exchanges[index] for index in ground.missing(layout)]
-        facts = Recorder(sources=self.sources).take(gone).facts()
+        missing = tuple(ground.missing(layout))
+        gone = [ground.view.exchanges[index] for index in missing]
+        facts = Recorder(sources=self.sources, begun=begun(ground.view, missing)).take(gone).facts()
         head = left(ground.dropped(layout))
         around = ground.inserted("", "record")
         free = _room(ground) - around
@@ -53,7 +54,7 @@ class RecordOf:
             before=ground.gap(layout),
             text=told(facts, head, free, ground.meter.text),
             label="record",
-            sources=_sources(gone),
+            sources=sources_of(gone),
             facts=facts.to_json(),
             trust=min(block.trust for exchange in gone for block in exchange.blocks()),
         )
@@ -61,17 +62,3 @@ class RecordOf:
 
 def _room(ground: Ground) -> int:
     return min(ground.high // SHARE, MOST)
-
-
-def _sources(gone: list[Exchange]) -> tuple[Run, ...]:
-    """Give the entries that the record was made from, neighbours as one run; of older records theirs."""
-    runs: list[Run] = []
-    for exchange in gone:
-        older = (run for block in exchange.blocks() for run in block.sources) if exchange.derived else ()
-        own = (Run(dialog=run.dialog, start=run.start, stop=run.stop) for run in exchange.runs)
-        for run in (*older, *own):
-            if runs and runs[-1].dialog == run.dialog and runs[-1].start <= run.start <= runs[-1].stop:
-                runs[-1] = Run(dialog=run.dialog, start=runs[-1].start, stop=max(run.stop, runs[-1].stop))
-            else:
-                runs.append(run)
-    return tuple(runs)

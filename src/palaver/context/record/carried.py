@@ -1,0 +1,71 @@
+"""Carrying on: what is known of exchanges that leave the view goes with what stands in their place, whichever policy puts it there.
+
+A notice shows one line and a summary its own words, but the facts go with either; so the record that a later policy makes begins where
+the conversation began, not where the view does (design, decision 8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from palaver.context.ground import GONE
+from palaver.context.record.recorder import Recorder, Sources
+from palaver.log import Handle, Run, Span
+from palaver.messages import Role, Speaker
+from palaver.view import Exchange, Plan, View
+
+__all__ = ["begun", "carried", "sources_of"]
+
+
+def carried(view: View, plan: Plan, sources: Sources | None = None) -> Plan:
+    """Give the same plan, the facts of what it drops with the first text that it puts in; a plan without one is given back.
+
+    Args:
+        view: The view that the plan was made for.
+        plan: The plan.
+        sources: Gives blocks as they were recorded.
+    """
+    dropped = sorted({drop.index for drop in plan.drops if 0 <= drop.index < len(view.exchanges)})
+    if not dropped or not plan.inserts or any(insert.facts for insert in plan.inserts):
+        return plan
+    gone = [view.exchanges[index] for index in dropped]
+    facts = Recorder(sources=sources, begun=begun(view, dropped)).take(gone).facts()
+    first, *others = plan.inserts
+    first = replace(first, facts=facts.to_json(), sources=first.sources or sources_of(gone))
+    return replace(plan, inserts=(first, *others))
+
+
+def begun(view: View, dropped: Sequence[int]) -> bool:
+    """Tell whether the user's first words are not among some exchanges, so that none of theirs may be taken for his goal."""
+    first = next((index for index, exchange in enumerate(view.exchanges) if _asks(exchange)), None)
+    if first is None or first not in dropped:
+        return True
+    place = view.exchanges[first].first
+    return place is None or any(
+        _before(gone.span, place, view) for gone in view.omissions if gone.span is not None and gone.reason in GONE
+    )
+
+
+def _asks(exchange: Exchange) -> bool:
+    said = (block.speaker is Speaker.HUMAN for block in exchange.blocks())
+    return exchange.role is Role.USER and not exchange.derived and any(said)
+
+
+def _before(span: Span, place: Handle, view: View) -> bool:
+    """Tell whether entries stand before a place; of two ancestors of the dialog nobody knows here, so they may."""
+    return span.start < place.seq if span.dialog == place.dialog else span.dialog != view.dialog_id
+
+
+def sources_of(gone: Sequence[Exchange]) -> tuple[Run, ...]:
+    """Give the entries that something was made from, neighbours as one run; of older records theirs."""
+    runs: list[Run] = []
+    for exchange in gone:
+        older = (run for block in exchange.blocks() for run in block.sources) if exchange.derived else ()
+        own = (Run(dialog=run.dialog, start=run.start, stop=run.stop) for run in exchange.runs)
+        for run in (*older, *own):
+            if runs and runs[-1].dialog == run.dialog and runs[-1].start <= run.start <= runs[-1].stop:
+                runs[-1] = Run(dialog=run.dialog, start=runs[-1].start, stop=max(run.stop, runs[-1].stop))
+            else:
+                runs.append(run)
+    return tuple(runs)
