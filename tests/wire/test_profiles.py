@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError, fields
 import pytest
 
 from palaver.errors import UnknownProfile
+from palaver.tokens import model_info
 from palaver.wire.check import validate
 from palaver.wire.profiles import PROFILES, Profile, profile
 from palaver.wire.violations import Rule
@@ -16,6 +17,15 @@ def test_there_are_four() -> None:
     """Each API has one profile, under its own name."""
     assert list(PROFILES) == ["openai-chat", "openai-responses", "anthropic", "gemini"]
     assert all(each.name == name for name, each in PROFILES.items())
+
+
+@pytest.mark.parametrize("each", PROFILES.values(), ids=PROFILES)
+def test_the_model_of_a_profile_is_known(each: Profile) -> None:
+    """What stands for a provider where nobody names a model is a model of that provider, and its window is known."""
+    info = model_info(each.model, strict=True)
+    assert info.provider == {"openai-chat": "openai", "openai-responses": "openai", "gemini": "google"}.get(
+        each.name, each.name
+    )
 
 
 def test_an_unknown_name_tells_what_is_close() -> None:

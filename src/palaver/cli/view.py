@@ -24,12 +24,6 @@ from palaver.transcripts.markdown import markdown
 from palaver.view import Exchange, Omission, View, fold
 from palaver.wire import PROFILES, Call, Request, compile, profile  # noqa: A004 - the word for it
 
-_MODELS = {
-    "openai-chat": "gpt-4o",
-    "openai-responses": "gpt-5",
-    "anthropic": "claude-sonnet-4-5",
-    "gemini": "gemini-2.5-pro",
-}
 _WHOLE = "full"
 _NO_LIMIT = 10**9
 """A budget that nothing exceeds, in tokens."""
@@ -75,7 +69,7 @@ def run(
         dialog_id = dialog_of(found, dialog)
         _check(source, dialog_id, at)
         view = fold(source, dialog_id, at, whole=whole)
-        seen = _seen(view, model or view.model or _MODELS.get(wire or "", "gpt-4o"), by, budget)
+        seen = _seen(view, model or view.model or profile(wire or "openai-chat").model, by, budget)
         request = None if wire is None else _request(source, seen, wire, then)
         if request is not None:
             request.check()
@@ -118,8 +112,7 @@ def _seen(view: View, model: str, by: str | None, budget: int | None) -> _Seen:
 
 def _request(store: Store, seen: _Seen, wire: str, then: str | None) -> Request:
     chosen = profile(wire, seen.model)
-    name = seen.model or _MODELS[wire]
-    return compile(seen.view, chosen, Call(model=name, then=then), lambda digest: store.blob(BlobId(digest)))
+    return compile(seen.view, chosen, Call(model=seen.model, then=then), lambda digest: store.blob(BlobId(digest)))
 
 
 def _check(store: Store, dialog_id: DialogId, at: int | None) -> None:

@@ -23,15 +23,6 @@ from palaver.transcripts.sources import kept
 from palaver.view import Block, Reason, View, fold, held
 from palaver.wire import PROFILES, Call, How, compile, validate  # noqa: A004 - the word for it
 
-_MODELS = {
-    "openai-chat": "gpt-4o",
-    "openai-responses": "gpt-5",
-    "anthropic": "claude-sonnet-4-5",
-    "gemini": "gemini-2.5-pro",
-}
-"""The model that stands for a provider where the session names none of it: what a request may hold does not depend on it."""
-
-
 # --- a file -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -286,7 +277,7 @@ def _of_wire(store: Store, view: View) -> Iterator[Finding]:
 
 def _model(view: View, profile_name: str) -> str:
     family = {"openai-chat": "gpt", "openai-responses": "gpt", "anthropic": "claude", "gemini": "gemini"}[profile_name]
-    return view.model if family in view.model else _MODELS[profile_name]
+    return view.model if family in view.model else PROFILES[profile_name].model
 
 
 def _valid(store: Store, dialog_id: DialogId, name: str) -> bool:

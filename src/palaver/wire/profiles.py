@@ -55,6 +55,7 @@ _OPENAI_CACHE = Cache(
 
 OPENAI_CHAT = Profile(
     name="openai-chat",
+    model="gpt-4o",
     request_bytes=_OPENAI_BODY,
     turns=Turns(
         # [O1] ChatCompletionRequestMessage. `developer` is the newer word for `system`; `system` is taken everywhere.
@@ -88,6 +89,7 @@ OPENAI_CHAT = Profile(
 
 OPENAI_RESPONSES = Profile(
     name="openai-responses",
+    model="gpt-5",
     request_bytes=_OPENAI_BODY,
     turns=Turns(
         # Calls and results are items of their own and have no role.
@@ -144,6 +146,7 @@ _ANTHROPIC_MARKED = frozenset(
 
 ANTHROPIC = Profile(
     name="anthropic",
+    model="claude-sonnet-4-5",
     request_bytes=32 * MB,  # [A5] request size limits
     turns=Turns(
         roles=MappingProxyType({"system": "system", "user": "user", "assistant": "assistant", "tool": "user"}),
@@ -193,6 +196,7 @@ ANTHROPIC = Profile(
 
 GEMINI = Profile(
     name="gemini",
+    model="gemini-2.5-pro",
     # [G3] 100 MB of inline data since January 2026 (20 MB before), blog.google «gemini-api-new-file-limits».
     request_bytes=100 * MB,
     turns=Turns(

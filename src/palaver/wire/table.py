@@ -156,10 +156,12 @@ class Profile:
 
     Attributes:
         name: The API: ``openai-chat``, ``openai-responses``, ``anthropic`` or ``gemini``.
+        model: A model of the provider, to stand for it where nobody names one.
         request_bytes: Bytes the body may have.
     """
 
     name: ProfileName
+    model: str
     request_bytes: int
     turns: Turns
     calls: Calls
