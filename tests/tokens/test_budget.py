@@ -132,7 +132,8 @@ def test_the_words_of_opencode() -> None:
     ("config", "budget"),
     [
         (None, Budget.from_window("gpt-4o")),
-        (32_000, Budget.from_window("gpt-4o", max_tokens=32_000)),
+        (32_000, Budget.of_input(32_000)),
+        (200_000, Budget(max_tokens=200_000, safety_buffer=0, max_input=128_000)),
         ({"max_tokens": 32_000}, Budget.from_window("gpt-4o", max_tokens=32_000)),
         (
             {"max_tokens": 32_000, "SAFETY_BUFFER": 100},
@@ -185,6 +186,23 @@ def test_what_is_no_budget_is_refused(config: dict[str, object], says: str) -> N
     """Unknown keys name the close ones, contradictions both values, and bad values the key."""
     with pytest.raises(InvalidInput, match=says):
         Budget.parse(config)
+
+
+@pytest.mark.parametrize("config", ["50%", 1e3, True, 0, -1, [5], object()])
+def test_what_is_neither_number_nor_words_is_refused_with_the_accepted_forms(config: Any) -> None:  # noqa: ANN401 - anything
+    """The error names what was given, and the three forms that are taken."""
+    with pytest.raises(InvalidInput, match="The budget is .*whole number of tokens.*a Budget; or a dict") as caught:
+        Budget.parse(config, "gpt-4o")
+    assert repr(config) in str(caught.value)
+
+
+@given(st.integers(1, 128_000), st.sampled_from([None, "gpt-4o", "nobody-knows-me"]))
+def test_a_number_is_what_the_request_may_occupy(number: int, model: str | None) -> None:
+    """One meaning wherever a number is taken: so many tokens of input, none kept aside; errors name that very number."""
+    budget = Budget.parse(number, model)
+    assert budget.for_input == number
+    with pytest.raises(InfeasibleBudget, match=f"A budget of {number:,} tokens"):
+        budget.require({"instructions": number + 1})
 
 
 VALUES = st.one_of(st.none(), st.integers(-3, 200_000), st.floats(), st.text(max_size=3), st.booleans())

@@ -94,8 +94,8 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
         system: Instructions sent beside the list: a text, or Anthropic's list of text blocks.
         tools: The schemas sent beside it; they take room too.
         policy: A name, a configuration, or a context manager.
-        budget: The room: a `Budget`, a number of tokens for request and answer together, or words that `Budget.parse` reads; the
-            model's window unless given.
+        budget: The room: a `Budget`, the number of tokens that the request may occupy, or words that `Budget.parse` reads; the
+            model's window unless given, with room for the answer.
         pinned: The places in the list of messages that must stay in, counted from 0.
         dialect_name: `openai-chat` or `anthropic`; found from the list unless given.
         counter: What counts the tokens; the model's own counter unless given.

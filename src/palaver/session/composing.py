@@ -17,7 +17,7 @@ PolicyLike: TypeAlias = ContextManager | str | Mapping[str, Any]
 """A context manager, the name of one, or its configuration."""
 
 BudgetLike: TypeAlias = Budget | int | Mapping[str, object]
-"""A budget, a number of tokens for the whole request, or a configuration in any of the vocabularies of `palaver.tokens`."""
+"""A budget, the number of tokens that the request may occupy, or a configuration in any of the vocabularies of `palaver.tokens`."""
 
 _BOUNDLESS = Budget.of_input(2**53)
 

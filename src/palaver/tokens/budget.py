@@ -260,7 +260,8 @@ class Budget:
         """Read a budget from a configuration.
 
         Args:
-            config: A budget; a number of tokens, which is ``max_tokens``; None for the model's window; or keys in any of the
+            config: A budget; a number of tokens, which is what a request may occupy, nothing kept aside (:meth:`of_input`), and
+                never more than the model can read where that is known; None for the model's window; or keys in any of the
                 vocabularies (``palaver.tokens.BUDGET_KEYS``), also mixed. The first of these words that is there decides how
                 the window is divided; whatever else is said replaces that one figure: ``max_token_context_length`` and
                 ``context_usage_ratio`` (:meth:`from_ratio`), ``reserve_tokens`` (:meth:`from_reserve`), ``buffer``
@@ -273,7 +274,9 @@ class Budget:
         """
         if isinstance(config, Budget):
             return config
-        words: dict[str, Any] = read_words({"max_tokens": config} if isinstance(config, int) else config or {})
+        if config is not None and not isinstance(config, Mapping):
+            return _of_number(config, model)
+        words: dict[str, Any] = read_words(config or {})
         base = _base(words, words.pop("model", model))
         for word, own in _UNDECIDING.items():
             if word in words:
@@ -281,8 +284,23 @@ class Budget:
         return replace(base, **words)  # every value is checked there
 
 
+_FORMS = (
+    "Give a whole number of tokens, at least 1, that the request may occupy; a Budget; "
+    'or a dict such as {"max_tokens": 32000} or {"context_usage_ratio": 0.5}.'
+)
+
 _UNDECIDING = {"reserve_tokens": "reserve", "buffer": "safety_buffer"}
 """What deciding words mean beside one that comes before them."""
+
+
+def _of_number(number: object, model: str | ModelInfo | None) -> Budget:
+    """Give the budget that is meant by a number: what the request may occupy, as far as the model can read it."""
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise InvalidInput(f"The budget is {number!r}.", hint=_FORMS)
+    info = None if model is None else _info(model)
+    if info is None or not info.known or number <= info.max_input:
+        return Budget.of_input(number)
+    return Budget(max_tokens=number, safety_buffer=0, max_input=info.max_input)
 
 
 def _base(words: dict[str, Any], model: str | ModelInfo | None) -> Budget:
