@@ -10,7 +10,7 @@ import pytest
 
 from palaver.errors import StoreDamaged, UnknownDialog
 from palaver.ids import BlobId, DialogId
-from palaver.log import MessageEntry, draft
+from palaver.log import Label, MessageEntry, ModeChange, Place, draft
 from palaver.messages import AssistantMessage, ImageContent, TextContent, ToolCallContent, UserMessage
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, model, result, user
@@ -251,6 +251,28 @@ def test_arguments_that_cannot_be_read_are_kept_as_text() -> None:
         if isinstance(block.content, ToolCallContent)
     ]
     assert dict(made.args) == {"malformed_arguments": '{"path": '}
+
+
+def test_a_result_that_does_not_follow_its_call_is_misplaced() -> None:
+    """A word of the user between a call and its result: the view joins them, the record as it stands is refused, and is named with its place."""
+    log = Log()
+    log.put(user("go"), model("", "a", "b"), result("a"), user("wait"), result("b"), model("done"))
+    found = [one for one in alone(log).findings if one.severity == "fault"]
+    assert [(one.code, one.place) for one in found] == [("misplaced_result", str(log.at(4, 0)))]
+    fork = log.fork()
+    fork.put(user("more"))
+    assert codes(alone(log)) == {"misplaced_result"}
+    mended(log)
+
+
+def test_a_result_after_what_no_model_sees_is_in_its_place() -> None:
+    """A label, a mode or a further fragment of the same response between a call and its result is no fault."""
+    log = Log()
+    log.put(user("go"), model("", "a", response="r"), ModeChange(mode="plan"), result("a"))
+    log.put(
+        model("", "b", response="r"), Label(target=Place(dialog=log.dialog, seq=0), label="x"), result("b"), user("on")
+    )
+    assert codes(alone(log)) == set()
 
 
 def test_ids_that_return_every_turn_are_told_apart() -> None:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Collection, Container, Iterator, Mapping
 from dataclasses import replace
 from hashlib import sha256
+from itertools import pairwise
 from pathlib import Path
 
 from palaver.errors import InvalidHandle, MissingBlob, PalaverError, StoreDamaged, UnknownDialog
@@ -13,7 +14,7 @@ from palaver.formats import matches, open_source
 from palaver.formats.events import Loss
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle, MessageEntry, Node, decode_entry
-from palaver.messages import Message, ThinkingContent, ToolCallContent, media_of
+from palaver.messages import Message, ThinkingContent, ToolCallContent, ToolResultContent, media_of
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
 from palaver.transcripts.findings import Diagnosis, Finding
@@ -201,17 +202,10 @@ def _payload_fault(store: Store, blob_id: BlobId) -> str:
         return "is not in the store"
 
 
-_ORPHAN = (
-    "orphan_result",
-    "A tool result has no call before it; a request that repeats it as recorded is refused.",
-    "fault",
-)
+_REFUSED = "a request that repeats it as recorded is refused."
+_ORPHAN = ("orphan_result", f"A tool result has no call before it; {_REFUSED}", "fault")
 _OF_DERIVED = {
-    "interrupted": (
-        "unanswered_call",
-        "A tool call has no result; a request that repeats it as recorded is refused.",
-        "fault",
-    ),
+    "interrupted": ("unanswered_call", f"A tool call has no result; {_REFUSED}", "fault"),
     "pending": ("open_call", "A tool call waits for its result.", "note"),
 }
 _THOUGHT = ("empty_thinking", "A thought that only its provider could read, and that was not kept.", "note")
@@ -234,12 +228,32 @@ def _of_view(store: Store, view: View) -> Iterator[Finding]:
                 made.add(block.content.id)
             if found is not None:
                 yield Finding(place=place, code=found[0], what=found[1], severity=found[2])
+    yield from _misplaced(store, view)
     for omission in view.omissions:
         if omission.reason in _OF_REASON:
             handle = next(omission.handles())
             thought = omission.reason is Reason.EMPTY and _only_thought(store, handle)
             code, what, severity = _THOUGHT if thought else _OF_REASON[omission.reason]
             yield Finding(place=str(handle), code=code, what=what, severity=severity)
+
+
+def _misplaced(store: Store, view: View) -> Iterator[Finding]:
+    """Find results that do not stand right after their call in the log; the view puts them there."""
+    order = {span: index for index, span in enumerate(held(store, view.dialog_id, view.at))}
+
+    def place(handle: Handle) -> tuple[int, int]:
+        return next(index for span, index in order.items() if handle in span), handle.seq
+
+    said = [exchange for exchange in view.exchanges if not exchange.derived]
+    for exchange, following in pairwise(said):
+        if len(exchange.runs) == 1 or following.first is None:
+            continue  # nothing stands between its entries
+        for block in exchange.blocks():
+            if not isinstance(block.content, ToolResultContent) or block.origin is None:
+                continue
+            if place(following.first) < place(block.origin):
+                what = f"Something else was said between a call and this result of it; {_REFUSED}"
+                yield Finding(place=str(block.origin), code="misplaced_result", what=what, severity="fault")
 
 
 def _of_block(block: Block) -> tuple[str, str, str] | None:
