@@ -84,7 +84,7 @@ class Edits:
     def shown(self, block: Block) -> Block | None:
         """Give the block as it is to be shown, or None when it is left out."""
         origin = block.origin
-        if origin is None:
+        if origin is None or not (self.removed or self.shown_as or self.quarantined):
             return block
         if origin in self.removed:
             return None

@@ -232,12 +232,13 @@ def _turn(growing: Growing, said: tuple[Block, ...]) -> Turn:
     message = growing.message
     if message is None:
         return Turn(role=growing.role, blocks=said)
+    extra = message.__pydantic_extra__
     return Turn(
         role=growing.role,
         blocks=said,
         name="" if message.name in (growing.role, message.role) else message.name,
         model=message.model or "",
-        provider=str(message.model_extra.get("provider", "")),
+        provider=str(extra.get("provider", "")) if extra else "",
     )
 
 
