@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
+from palaver.context import Meter
 from palaver.errors import StoreDamaged, UnknownDialog
 from palaver.ids import BlobId, DialogId
-from palaver.log import Label, MessageEntry, ModeChange, Place, draft
+from palaver.log import Compaction, Label, MessageEntry, ModeChange, ModelChange, Omitted, Place, Run, draft
 from palaver.messages import AssistantMessage, ImageContent, TextContent, ToolCallContent, UserMessage
 from palaver.store.memory import MemoryStore
 from palaver.testing.logs import Log, model, result, user
+from palaver.tokens import counter, model_info
 from palaver.transcripts import Diagnosis, Importer, examine, examine_file, format_of, repair
 from palaver.transcripts.sources import kept
-from palaver.view import fold
+from palaver.view import Reason, fold
 from palaver.wire import PROFILES, Call, compile, validate  # noqa: A004 - the word for it
 from tests.formats.transcripts import Claude, call, codex, item, jsonl, said, text
 
@@ -273,6 +275,43 @@ def test_a_result_after_what_no_model_sees_is_in_its_place() -> None:
         model("", "b", response="r"), Label(target=Place(dialog=log.dialog, seq=0), label="x"), result("b"), user("on")
     )
     assert codes(alone(log)) == set()
+
+
+def test_a_view_larger_than_the_window_is_a_fault() -> None:
+    """With a model whose window is known both numbers are named; a commit that makes the view fit heals it; the form is valid all along."""
+    log = Log()
+    log.put(ModelChange(model="gpt-4"), user("go"), model("a word " * 9_000), user("on"))
+    (found,) = [one for one in alone(log).findings if one.severity == "fault"]
+    size = Meter(counter("gpt-4")).view(fold(log.store, log.dialog)).total
+    assert (found.code, found.place) == ("over_window", log.dialog[:12])
+    assert f"{size:,}" in found.what
+    assert f"{model_info('gpt-4').max_input:,}" in found.what
+    assert "budget" in found.what
+    assert set(alone(log).valid.values()) == {True}
+    piece = Run(dialog=log.dialog, start=3, stop=4)
+    gone = Omitted(run=Run(dialog=log.dialog, start=1, stop=3), reason=Reason.OVER_BUDGET.value)
+    log.put(Compaction(base=3, pieces=(Run(dialog=log.dialog, start=0, stop=1), piece), omitted=(gone,)))
+    assert codes(alone(log)) == set()
+
+
+def test_no_window_is_assumed() -> None:
+    """Of a model that nobody knows, and of a session that names none, no window is known, and none is said to be too small."""
+    for named in ((), (ModelChange(model="home-made"),)):
+        log = Log()
+        log.put(*named, user("go"), model("a word " * 200_000), user("on"))
+        assert codes(alone(log)) == set()
+
+
+def test_over_window_in_a_file_has_the_file_as_its_place(tmp_path: Path) -> None:
+    """A file that was not imported has no dialogs that could be named."""
+    path = tmp_path / "s.jsonl"
+    session = Claude()
+    session.user("u1", "word " * 250_000)
+    session.model("a1", "m1", text("I look."))
+    path.write_bytes(session.bytes().replace(b'"model": "claude-opus-4-6"', b'"model": "claude-3-opus"'))
+    assert {one.code: one.place for one in examined(path).findings if one.severity == "fault"} == {
+        "over_window": "whole file"
+    }
 
 
 def test_ids_that_return_every_turn_are_told_apart() -> None:

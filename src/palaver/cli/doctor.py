@@ -121,7 +121,7 @@ def _print(diagnosis: Diagnosis, *, every: bool) -> None:
     if not every and len(shown) > _SHOWN:
         console.print(f"    … {len(shown) - _SHOWN} more faults: --all lists everything")
     valid = ", ".join(f"{name} {'valid' if fine else 'INVALID'}" for name, fine in diagnosis.valid.items())
-    console.print(f"  the next request, as palaver sends it: {valid}")
+    console.print(f"  the next request, as palaver sends it, in form: {valid}")
 
 
 def _whom(finding: Finding) -> str:

@@ -9,6 +9,7 @@ from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
 
+from palaver.context import Meter
 from palaver.errors import InvalidHandle, MissingBlob, PalaverError, StoreDamaged, UnknownDialog
 from palaver.formats import matches, open_source
 from palaver.formats.events import Loss
@@ -17,12 +18,17 @@ from palaver.log import Handle, MessageEntry, Node, decode_entry
 from palaver.messages import Message, ThinkingContent, ToolCallContent, ToolResultContent, media_of
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
+from palaver.tokens import counter, model_info
 from palaver.transcripts.findings import Diagnosis, Finding
 from palaver.transcripts.importing import Importer
 from palaver.transcripts.places import Places
 from palaver.transcripts.sources import kept
 from palaver.view import Block, Reason, View, fold, held
 from palaver.wire import PROFILES, Call, How, compile, validate  # noqa: A004 - the word for it
+
+OVER_WINDOW = "over_window"
+"""The code of a view that is larger than what its model takes: valid in form all the same, and a budget is the way out."""
+
 
 # --- a file -----------------------------------------------------------------------------------------------------------------------
 
@@ -46,7 +52,7 @@ def _in_file(store: Store, finding: Finding) -> Finding:
     try:
         handle = Handle.parse(finding.place)
     except InvalidHandle:
-        return finding
+        return replace(finding, place="whole file") if finding.code == OVER_WINDOW else finding
     source = decode_entry(store.body(store.resolve(handle.dialog), handle.seq)).source
     return finding if source is None else replace(finding, place=f"record {source.ordinal + 1}")
 
@@ -165,6 +171,7 @@ def _of_dialog(store: Store, node: Node) -> Iterator[Finding]:
     view = fold(store, node.dialog_id, whole=True)
     yield from _of_view(store, view)
     yield from _of_wire(store, view)
+    yield from _of_window(fold(store, node.dialog_id))
 
 
 def _of_entries(store: Store, node: Node) -> Iterator[Finding]:
@@ -287,6 +294,20 @@ def _of_wire(store: Store, view: View) -> Iterator[Finding]:
         code = f"refused_{what.replace(' ', '_')}"
         severity = "note" if what in _NATIVE else "warning"
         yield Finding(place=place, code=code, what=f"{what}: {why}", severity=severity, providers=tuple(names))
+
+
+def _of_window(view: View) -> Iterator[Finding]:
+    """Find a view that is larger than what its model takes in one request, where that is known."""
+    info = model_info(view.model) if view.model else None
+    if info is None or not info.known:
+        return
+    size = Meter(counter(info)).view(view).total
+    if size > info.max_input:
+        what = (
+            f"Its view has about {size:,} tokens, and {view.model} takes {info.max_input:,} in one request: "
+            "give a budget, or commit what a policy makes of it."
+        )
+        yield Finding(place=view.dialog_id[:12], code=OVER_WINDOW, what=what, severity="fault")
 
 
 def _model(view: View, profile_name: str) -> str:

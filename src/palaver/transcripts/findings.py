@@ -38,7 +38,8 @@ class Diagnosis:
         total: How many entries they own.
         reachable: How many of them stand in a dialog that the tree reaches and can be read back as they were written.
         findings: What was found, in order.
-        valid: For each profile, whether the next request of every dialog, as palaver compiles it, passes the provider's rules.
+        valid: For each profile, whether the next request of every dialog, as palaver compiles it, passes the provider's rules: those of
+            form and bytes. Whether it fits the model's window is a finding, `over_window`.
     """
 
     name: str
