@@ -34,7 +34,8 @@ def check(recording: Recording, every: int = 1) -> None:
         check_exports(store, one)
         assert one.main is not None
         branch = examine(store, one.session_id, repair(store, one.main).dialog_id)
-        assert [finding for finding in branch.findings if finding.severity == "fault"] == []
+        faults = {finding.code for finding in branch.findings if finding.severity == "fault"}
+        assert faults <= {"over_window"}, "a branch holds everything, which may be more than one request can"
 
 
 def check_bundle(store: MemoryStore, one: Imported) -> None:
