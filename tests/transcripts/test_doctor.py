@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -158,6 +159,23 @@ def test_the_place_of_a_fault_is_that_of_the_record(tmp_path: Path) -> None:
     path.write_bytes(broken("claude-code")["orphaned result"][0])
     places = {finding.code: finding.place for finding in examined(path).findings if finding.severity == "fault"}
     assert places == {"orphan_result": "record 5", "unanswered_call": "record 4"}
+
+
+@pytest.mark.parametrize(("kind", "fault"), CASES)
+def test_a_fault_of_a_file_is_counted_once(tmp_path: Path, kind: str, fault: str) -> None:
+    """What the reader reports and what the view shows of the same fault is one finding, not two."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(broken(kind)[fault][0])
+    counts = Counter(finding.code for finding in examined(path).findings if finding.severity == "fault")
+    assert set(counts.values()) <= {1}
+
+
+def test_several_faults_of_one_kind_are_all_counted(tmp_path: Path) -> None:
+    """Two damaged texts are two findings, each with its record."""
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(swapped(claude(), b"Done.", b"Done \\u0000.").replace(b"I look.", b"I \\u0000 look."))
+    places = [finding.place for finding in examined(path).findings if finding.code == "nul"]
+    assert places == ["record 2", "record 6"]
 
 
 @pytest.mark.parametrize(("kind", "fault"), CASES)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Collection, Container, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from itertools import pairwise
@@ -43,8 +43,18 @@ def examine_file(path: str | Path) -> Iterator[Diagnosis]:
     for imported in Importer(store, keep_source=False).import_path(path):
         found = examine(store, imported.session_id)
         reported = [_of_loss(loss) for loss in imported.losses]
-        seen = (_in_file(store, finding) for finding in found.findings)
-        yield replace(found, name=f"{path}: {imported.name}", session_id=None, findings=(*reported, *seen))
+        seen = [_in_file(store, finding) for finding in found.findings]
+        yield replace(found, name=f"{path}: {imported.name}", session_id=None, findings=tuple(_once(reported, seen)))
+
+
+def _once(reported: Sequence[Finding], seen: Sequence[Finding]) -> Iterator[Finding]:
+    """Give what the reader reported and what is wrong with what it read; where both name a kind of fault, only the fuller of the two lists.
+
+    They name the same faults in their own words and count places in their own way, the one lines and the other records.
+    """
+    of_reader, of_view = (Counter(one.code for one in found) for found in (reported, seen))
+    yield from (one for one in reported if of_reader[one.code] > of_view[one.code])
+    yield from (one for one in seen if of_view[one.code] >= of_reader[one.code])
 
 
 def _in_file(store: Store, finding: Finding) -> Finding:
