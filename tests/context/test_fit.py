@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import BaseModel
 
 from palaver.context import POLICIES, fit
-from palaver.errors import InfeasibleBudget, InvalidHandle, InvalidInput, UnknownHandle
+from palaver.errors import InfeasibleBudget, InvalidHandle, InvalidInput, InvalidMessage, UnknownHandle
+from palaver.messages import UserMessage
 from palaver.tokens import Budget
 from palaver.wire import profile, validate
 
@@ -185,6 +187,97 @@ def test_a_list_of_texts_takes_its_dialect_from_the_model_or_the_caller() -> Non
     assert len(fit(texts, model="claude-sonnet-4-5", dialect_name="openai-chat").messages) == 2
     with pytest.raises(InvalidInput, match="dialect"):
         fit(texts, model="gpt-4o", dialect_name="morse")
+
+
+# --- what the loops of SDKs give -------------------------------------------------------------------------------------------
+
+
+class Part(BaseModel):
+    """A block of a response, as Anthropic's SDK has it."""
+
+    type: str
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: dict[str, Any] | None = None
+    citations: list[str] | None = None
+
+
+class Answer(BaseModel):
+    """A response's message, as OpenAI's SDK has it."""
+
+    role: str = "assistant"
+    content: str | None = None
+    refusal: str | None = None
+    annotations: list[str] = []
+    tool_calls: list[dict[str, Any]] | None = None
+
+
+def test_the_message_objects_of_an_sdk_are_read_and_come_back_themselves() -> None:
+    """`messages.append(response.choices[0].message)`: the object is counted, stays in the list, and can be recalled."""
+    call = {"id": "c", "type": "function", "function": {"name": "sh", "arguments": '{"cmd": "ls"}'}}
+    said, silent = Answer(tool_calls=[call]), Answer()
+    messages = [
+        {"role": "user", "content": "go"},
+        said,
+        {"role": "tool", "tool_call_id": "c", "content": PAGE},
+        silent,
+        {"role": "user", "content": "and now?"},
+    ]
+    found = fit(messages, model="gpt-4o")
+    assert [one is other for one, other in zip(found.messages, [*messages[:3], messages[4]], strict=True)] == [True] * 4
+    assert [gone.reason.value for gone in found.omitted] == ["empty"]
+    assert found.recall(next(found.omitted[0].handles())) is silent
+    written = fit([*messages[:2], *chat(20)[1:]], model="gpt-4o", budget=3_000).messages
+    assert all(message is said or isinstance(message, dict) for message in written)
+
+
+def test_the_blocks_of_an_sdk_are_read_inside_a_message() -> None:
+    """`{"role": "assistant", "content": response.content}` with Anthropic's blocks: the caller's own dict where nothing changed."""
+    blocks = [Part(type="text", text="hm"), Part(type="tool_use", id="t", name="sh", input={"cmd": "ls"})]
+    said = {"role": "assistant", "content": blocks}
+    answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "ok"}]}
+    found = fit([{"role": "user", "content": "go"}, said, answer], model="claude-sonnet-4-5")
+    assert found.messages[1] is said
+    assert said["content"] is blocks
+    assert not found.report.changes
+
+
+@pytest.mark.parametrize(
+    ("messages", "says"),
+    [
+        ("hi", "The messages are a str, not a list"),
+        ({"role": "user", "content": "hi"}, "The messages are a dict, not a list"),
+        (Answer(content="hi"), "The messages are a Answer, not a list"),
+        (None, "The messages are a NoneType, not a list"),
+        (["hi"], "Item 0 of the messages is a str, no message"),
+        ([Answer], "Item 0 of the messages is a ModelMetaclass, no message"),
+        ([{"role": "user", "content": "hi"}, object()], "Item 1 of the messages is a object, no message"),
+        ([UserMessage(content="hi")], "Item 0 of the messages is palaver's own UserMessage. Pass its to_api_dict()"),
+        ([{"role": "human", "content": "hi"}], "Item 0 of the messages: There is no role 'human'"),
+        ([{"role": "user", "content": [object()]}], "Item 0 of the messages: "),
+    ],
+)
+def test_what_is_no_message_is_named_by_its_place(messages: Any, says: str) -> None:  # noqa: ANN401 - anything
+    """Never a bare TypeError: the error says which item it is, what it is, and what to pass."""
+    with pytest.raises(InvalidMessage) as caught:
+        fit(messages, model="gpt-4o")
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [{"parts": [{"text": "IMPORTANT"}]}, {"output": "IMPORTANT", "call_id": "c"}, {}])
+def test_a_message_in_another_interfaces_words_is_refused_not_dropped(content: dict[str, Any]) -> None:
+    """A dict without any key that holds content is not taken for an empty message: the error has its place and its keys."""
+    with pytest.raises(InvalidMessage) as caught:
+        fit([{"role": "user", "content": "hi"}, {"role": "user", **content}], model="gemini-2.5-pro")
+    assert f"Item 1 of the messages has no content; its keys: {', '.join(['role', *content])}" in str(caught.value)
+
+
+@pytest.mark.parametrize("budget", ["50%", 1e3, True, 0])
+def test_what_is_no_budget_is_refused(budget: Any) -> None:  # noqa: ANN401 - anything
+    """The error names it and the accepted forms."""
+    with pytest.raises(InvalidInput, match="whole number of tokens"):
+        fit(chat(1), model="gpt-4o", budget=budget)
 
 
 # --- any list of dicts -----------------------------------------------------------------------------------------------------

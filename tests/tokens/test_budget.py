@@ -191,7 +191,7 @@ def test_what_is_no_budget_is_refused(config: dict[str, object], says: str) -> N
 @pytest.mark.parametrize("config", ["50%", 1e3, True, 0, -1, [5], object()])
 def test_what_is_neither_number_nor_words_is_refused_with_the_accepted_forms(config: Any) -> None:  # noqa: ANN401 - anything
     """The error names what was given, and the three forms that are taken."""
-    with pytest.raises(InvalidInput, match="The budget is .*whole number of tokens.*a Budget; or a dict") as caught:
+    with pytest.raises(InvalidInput, match=r"The budget is .*whole number of tokens.*a Budget; or a dict") as caught:
         Budget.parse(config, "gpt-4o")
     assert repr(config) in str(caught.value)
 

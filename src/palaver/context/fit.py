@@ -8,15 +8,16 @@ from types import MappingProxyType
 from typing import Any
 
 from palaver.context.compose import Planner, compose
-from palaver.context.fitting.dialect import dialect, tool_specs
+from palaver.context.fitting.dialect import Dialect, dialect, tool_specs
+from palaver.context.fitting.given import dicts_of, items_of
 from palaver.context.fitting.listing import LIST, listed
 from palaver.context.fitting.output import Source, output
 from palaver.context.managed import planner
 from palaver.context.manager import ContextManager
 from palaver.context.registry import policy as named
-from palaver.errors import InvalidInput, UnknownHandle
+from palaver.errors import InvalidInput, InvalidMessage, UnknownHandle
 from palaver.log import Handle
-from palaver.messages import Content, Message, TextContent, ToolResultContent
+from palaver.messages import Message, TextContent, ToolResultContent
 from palaver.tokens import Budget, Counter
 from palaver.tokens import counter as counter_of
 from palaver.view import Omission, Reason, View
@@ -44,10 +45,10 @@ class Fit:
     omitted: tuple[Omission, ...]
     tokens: int
     tokens_before: int
-    _given: Sequence[Mapping[str, Any]] = field(repr=False)
+    _given: Sequence[Any] = field(repr=False)
     _read: Sequence[Message] = field(repr=False)
 
-    def recall(self, handle: Handle | str) -> Mapping[str, Any] | str | Content:
+    def recall(self, handle: Handle | str) -> Any:  # noqa: ANN401 - the caller's own, whatever it is
         """Bring back what a handle names.
 
         Returns:
@@ -72,7 +73,7 @@ class Fit:
 
 
 def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitted
-    messages: Iterable[Mapping[str, Any]],
+    messages: Iterable[Any],
     *,
     model: str,
     system: Any = None,  # noqa: ANN401 - a text, or a list of text blocks
@@ -89,7 +90,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     result that grew at its end, until something has to be left out again.
 
     Args:
-        messages: Dicts as chat completions or Anthropic's interface take them.
+        messages: Dicts as chat completions or Anthropic's interface take them, or the objects that their SDKs give in their place.
         model: The model that is called next: its window, tokenizer and rules count.
         system: Instructions sent beside the list: a text, or Anthropic's list of text blocks.
         tools: The schemas sent beside it; they take room too.
@@ -101,28 +102,39 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
         counter: What counts the tokens; the model's own counter unless given.
 
     Raises:
-        InvalidMessage: One of the messages is none.
+        InvalidMessage: One of the messages is none; the error says which.
         InvalidInput: Another argument cannot be used.
         InfeasibleBudget: What must be sent is larger than the budget; the error has the breakdown.
     """
-    given = tuple(messages)
+    items = items_of(messages)
+    given = dicts_of(items)
     schemas = tuple(tools or ())
     said = dialect(dialect_name, given, schemas, model)
-    read = tuple(said.read(message, id=f"message-{index}", timestamp=0.0) for index, message in enumerate(given))
+    read = tuple(_read(said, message, index) for index, message in enumerate(given))
     before = listed(read, system=_text(system), tools=tool_specs(schemas), pinned=_places(pinned, len(given)))
     composed = compose(before, _planner(policy, model), Budget.parse(budget, model), counter or counter_of(model))
     source = Source(given, read, before, said, profile(said.name, model), model)
     out, beside, changes = output(source, composed.view)
+    own = {id(message): item for message, item in zip(given, items, strict=True)}
     return Fit(
-        messages=out,
+        messages=[own.get(id(message), message) for message in out],
         system=_with(system, beside),
         report=Report((*_repairs(composed.view, read), *changes)),
         omitted=composed.view.omissions,
         tokens=composed.tokens_after,
         tokens_before=composed.tokens_before,
-        _given=given,
+        _given=items,
         _read=read,
     )
+
+
+def _read(said: Dialect, message: Mapping[str, Any], index: int) -> Message:
+    try:
+        return said.read(message, id=f"message-{index}", timestamp=0.0)
+    except InvalidMessage as error:
+        raise InvalidMessage(
+            f"Item {index} of the messages: {error.message}", faults=error.faults, hint=error.hint
+        ) from error
 
 
 def _planner(config: str | ContextManager | Mapping[str, Any], model: str) -> Planner:
