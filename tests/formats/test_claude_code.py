@@ -386,7 +386,7 @@ def test_tools_are_reconstructed_from_the_calls_and_marked(tmp_path: Path) -> No
         "properties": {"command": {"type": "string"}, "timeout": {"type": "integer"}},
         "required": ["command"],
     }
-    assert [loss.severity for loss in found.losses if loss.code == "stub"] == ["warning", "warning"]
+    assert [loss.severity for loss in found.losses if loss.code == "stub"] == ["note", "note"]
 
 
 def test_titles_modes_models_and_queued_words_are_kept(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.formats.fields import items, mapping, moment, number, objects, text
-from palaver.formats.stubs import Stubs
+from palaver.formats.stubs import Stubs, no_instructions
 
 ARGUMENTS = st.dictionaries(
     st.sampled_from(["a", "b", "c"]),
@@ -70,9 +70,14 @@ def test_a_declaration_in_the_recording_is_no_stub() -> None:
         ("other", True),
         ("never called", False),
     ]
-    assert [loss.code for loss in stubs.losses("whole file")] == ["stub"]
+    assert [(loss.code, loss.severity) for loss in stubs.losses("whole file")] == [("stub", "note")]
     assert Stubs().toolset(0.0) is None
     assert list(Stubs().losses("whole file")) == []
+
+
+def test_what_a_recording_never_holds_is_a_note() -> None:
+    """That the instructions are not in the recording is worth knowing; nothing was lost by the import."""
+    assert no_instructions("whole file").severity == "note"
 
 
 def test_fields_of_the_wrong_kind_are_as_good_as_none() -> None:

@@ -99,10 +99,10 @@ class Stubs:
         missing = [name for name in self._tools if name not in self._declared]
         if missing:
             reason = f"Declarations of {len(missing)} tools are not in the recording; made from {self.calls} calls."
-            yield Loss(place=place, reason=reason, code="stub")
+            yield Loss(place=place, reason=reason, code="stub", severity="note")
 
 
 def no_instructions(place: str) -> Loss:
     """Report that a recording lacks the system instructions; none are invented, since a request is valid without."""
     reason = "The recording lacks the system instructions; the session has none."
-    return Loss(place=place, reason=reason, code="stub")
+    return Loss(place=place, reason=reason, code="stub", severity="note")

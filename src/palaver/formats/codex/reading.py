@@ -13,6 +13,7 @@ from palaver.formats.dialogs import Calls, DialogWriter, Origin
 from palaver.formats.events import Branch, Event, Loss
 from palaver.formats.leftovers import Leftovers
 from palaver.formats.records import Record
+from palaver.formats.stubs import no_instructions
 from palaver.log import (
     Custom,
     Derived,
@@ -76,8 +77,7 @@ class Reading:
     def closing(self, place: str) -> Iterator[Loss]:
         """Report what could not be said of a single record."""
         if not self._told:
-            reason = "The recording lacks the system instructions; the session has none."
-            yield Loss(place=place, reason=reason, code="stub")
+            yield no_instructions(place)
         if self._unsealed:
             reason = f"{self._unsealed} items of reasoning hold no encrypted content that could be sent back."
             yield Loss(place=place, reason=reason, code="reasoning", severity="note")
