@@ -12,8 +12,9 @@ from pathlib import Path
 from statistics import median
 
 from bench.measure import Row, compared, timed
-from palaver.messages import Message, from_chat_dict
-from palaver.store import SqliteStore
+from palaver.log import MessageEntry, decode_entry
+from palaver.messages import Message
+from palaver.store import MemoryStore, SqliteStore
 from palaver.transcripts import Importer
 
 _TURNS = 4_000
@@ -66,6 +67,7 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
     """Time an import against reading the same records and validating them as messages; and its memory at two sizes."""
     turns = _TURNS // 10 if quick else _TURNS
     path = session_file(folder / "session.jsonl", turns)
+    _own_form(path)
     ours: list[float] = []
     limit: list[float] = []
     for number in range(3):
@@ -89,20 +91,25 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
 
 
 def _validated(path: Path) -> list[Message]:
-    """Read the records and make each a validated message, keeping none."""
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            message = json.loads(line).get("message")
-            if message is not None:
-                content = message["content"]
-                from_chat_dict(
-                    {
-                        "role": "tool" if message["role"] == "toolResult" else message["role"],
-                        "tool_call_id": message.get("toolCallId"),
-                        "content": content[0]["text"],
-                    }
-                )
+    """Decode each record, and each message of the same content in our own form with full validation, keeping none."""
+    with path.open(encoding="utf-8") as file, path.with_suffix(".own").open(encoding="utf-8") as own:
+        for line, message in zip(file, own, strict=True):
+            json.loads(line)
+            Message.model_validate(json.loads(message))
     return []
+
+
+def _own_form(path: Path) -> None:
+    """Write the same messages as our own JSON, a line each, for the limit."""
+    store = MemoryStore()
+    (one,) = Importer(store, keep_source=False).import_path(path)
+    assert one.main is not None
+    entries = [decode_entry(body) for _, body in store.bodies(one.main)]
+    said = [entry.message.to_dict() for entry in entries if isinstance(entry, MessageEntry)]
+    blank = json.dumps({"role": "user", "content": "x"})
+    with path.with_suffix(".own").open("w", encoding="utf-8") as file:
+        file.write(f"{blank}\n")  # for the first record, which holds no message
+        file.writelines(f"{json.dumps(message)}\n" for message in said)
 
 
 def _peak(store_path: Path, path: Path) -> int:
