@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from palaver.context import ContextManager, Managed, planner
+from palaver.context import ContextManager, Managed, Policy, planner
 from palaver.context.managed import difference
+from palaver.errors import InvalidInput
 from palaver.messages import TextContent
 from palaver.testing.log_strategies import assert_closed
 from palaver.testing.logs import Log, model, result, sketch, system, user
@@ -29,6 +30,30 @@ class Does(ContextManager):
         """Apply it."""
         view: View = dialog.view()
         return dialog.derive(replace(view, exchanges=self.what(view.exchanges)))
+
+
+class Gives(ContextManager):
+    """Gives something, whatever it is called with; it has no name of its own."""
+
+    def __init__(self, gives: object) -> None:
+        """Keep it."""
+        self.gives = gives
+
+    def __call__(self, dialog: object) -> Any:  # noqa: ANN401, ARG002 - the signature of every manager
+        """Give it."""
+        return self.gives
+
+
+class Nameless(Policy):
+    """A policy without a name, which changes nothing."""
+
+    def plan(self, *_given: object) -> Plan:
+        """Plan nothing."""
+        return Plan(policy=self.name)
+
+
+class Mine(Nameless):
+    """A policy made from one without a name."""
 
 
 def said(text: str) -> Exchange:
@@ -118,3 +143,17 @@ class TestLastSix(PolicyLaws):
     def policy(self) -> ContextManager:
         """Give it."""
         return Does(lambda exchanges: exchanges[-6:])
+
+
+def test_a_manager_without_a_name_has_that_of_its_class() -> None:
+    """`name` need not be set: records and errors use the name of the class, for policies too; one that is set wins."""
+    assert (Gives.name, Gives(1).name, Managed(Gives(1)).name) == ("Gives", "Gives", "Gives")
+    assert (Nameless().name, Mine.name, Does.name) == ("Nameless", "Mine", "does")
+    assert fitted(seen(_talk()), Nameless(), 1_000).plan.policy == "Nameless"
+
+
+@pytest.mark.parametrize("gives", [None, 7, [], "dialog"])
+def test_a_manager_that_gives_no_dialog_is_the_callers_mistake(gives: object) -> None:
+    """A forgotten return is a typed error that names the manager and what it gave."""
+    with pytest.raises(InvalidInput, match=rf"'Gives' gave a {type(gives).__name__}, not a dialog.*Return the dialog"):
+        fitted(seen(_talk()), Gives(gives), 1_000)

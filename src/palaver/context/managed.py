@@ -8,6 +8,7 @@ from typing import Any
 from palaver.context.compose import Planner
 from palaver.context.ledger import Ledger
 from palaver.context.manager import ContextManager, Policy, Viewed
+from palaver.errors import InvalidInput
 from palaver.messages import Content, TextContent, ToolCallContent, ToolResultContent
 from palaver.tokens import Budget, Rates
 from palaver.view import Drop, Exchange, Insert, Plan, Reason, Rewrite, View
@@ -51,10 +52,21 @@ class Managed:
         self._dialog = dialog
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - the manager knows its own
-        """Say what the manager changed."""
+        """Say what the manager changed.
+
+        Raises:
+            InvalidInput: The manager gave something that is no dialog, such as None where the return was forgotten.
+        """
         dialog: Any = self._dialog if self._dialog is not None else Shown(view)
-        given: Viewed = self._manager(dialog)
-        return Plan(policy=self.name) if given is dialog else difference(view, given.view(), self.name)
+        given: Any = self._manager(dialog)
+        if given is dialog:
+            return Plan(policy=self.name)
+        if not callable(getattr(given, "view", None)):
+            raise InvalidInput(
+                f"The context manager {self.name!r} gave a {type(given).__name__}, not a dialog.",
+                hint="Return the dialog it was called with, or one made from it; a function without return gives None.",
+            )
+        return difference(view, given.view(), self.name)
 
 
 def planner(manager: ContextManager, dialog: Viewed | None = None) -> Planner:

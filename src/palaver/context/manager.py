@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 from palaver.context.compose import compose
 from palaver.context.ledger import Ledger
@@ -31,6 +31,13 @@ class Viewed(Protocol):
 _Dialog = TypeVar("_Dialog", bound=Viewed)
 
 
+class _ClassName:
+    """Gives the name of the class that is asked."""
+
+    def __get__(self, _instance: object, owner: type) -> str:
+        return owner.__name__
+
+
 class ContextManager(ABC):
     """Turns a dialog into one that is safe to send: the same object when nothing had to change, else another one.
 
@@ -38,10 +45,10 @@ class ContextManager(ABC):
     the class with a runtime to refer to it by name in a configuration.
 
     Attributes:
-        name: The name in registries and records.
+        name: The name in registries and records; that of the class unless set.
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str] = cast("str", _ClassName())
 
     @abstractmethod
     def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - users' managers take and give dialogs of their own kind
