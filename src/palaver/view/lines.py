@@ -73,9 +73,10 @@ def material(reader: Reader, spans: Sequence[Span], *, whole: bool) -> Material:
                 continue
             entry = decode_entry(reader.body(span.dialog, seq))
             if isinstance(entry, Compaction) and _complete(entry, spans[: index + 1]):
-                tail = Span(span.dialog, max(entry.base + 1, span.start), span.stop)
+                beside = Span(span.dialog, max(entry.base + 1, span.start), seq)  # what came while it was made
+                after = Span(span.dialog, seq + 1, span.stop)
                 kept = tuple(_span(piece) if isinstance(piece, Run) else piece for piece in entry.pieces)
-                return Material(entry, kept, (tail, *spans[index + 1 :]))
+                return Material(entry, kept, tuple(part for part in (beside, after, *spans[index + 1 :]) if len(part)))
     return Material(None, (), tuple(spans))
 
 
