@@ -189,6 +189,30 @@ def test_a_list_of_texts_takes_its_dialect_from_the_model_or_the_caller() -> Non
         fit(texts, model="gpt-4o", dialect_name="morse")
 
 
+def test_a_key_of_another_makers_model_is_kept_and_reported() -> None:
+    """DeepSeek's `reasoning_content` stays in the caller's own message; OpenAI's models, which refuse it, do not get it."""
+    said = {"role": "assistant", "content": "a", "reasoning_content": "think"}
+    messages = [{"role": "user", "content": "q"}, said, {"role": "user", "content": "and now?"}]
+    for model in ("deepseek-reasoner", "openrouter/deepseek/deepseek-r1", "my-own-llm"):
+        found = fit(messages, model=model, dialect_name="openai-chat")
+        assert found.messages[1] is said
+        (change,) = found.report.changes
+        assert (change.how.value, "reasoning_content" in change.why) == ("kept", True)
+        assert change.handle is not None
+        assert found.recall(change.handle) is said
+    other = fit(messages, model="gpt-4o")
+    assert other.messages[1] == {"role": "assistant", "content": "a"}
+    assert [change.how.value for change in other.report.changes] == ["changed"]
+
+
+def test_what_any_provider_refuses_is_put_right_for_other_makers_too() -> None:
+    """Only unknown keys pass: a call without its result is repaired whoever made the model."""
+    call = {"id": "c", "type": "function", "function": {"name": "no name", "arguments": "{}"}}
+    messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "a", "tool_calls": [call], "x": 1}]
+    found = fit([*messages, {"role": "user", "content": "q"}], model="deepseek-reasoner")
+    assert found.messages[2]["role"] == "tool"
+
+
 # --- what the loops of SDKs give -------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from palaver.context.registry import policy as named
 from palaver.errors import InvalidInput, InvalidMessage, UnknownHandle
 from palaver.log import Handle
 from palaver.messages import Message, TextContent, ToolResultContent
-from palaver.tokens import Budget, Counter
+from palaver.tokens import Budget, Counter, model_info
 from palaver.tokens import counter as counter_of
 from palaver.view import Omission, Reason, View
 from palaver.wire import Change, How, Report, profile
@@ -113,7 +113,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     read = tuple(_read(said, message, index) for index, message in enumerate(given))
     before = listed(read, system=_text(system), tools=tool_specs(schemas), pinned=_places(pinned, len(given)))
     composed = compose(before, _planner(policy, model), Budget.parse(budget, model), counter or counter_of(model))
-    source = Source(given, read, before, said, profile(said.name, model), model)
+    source = Source(given, read, before, said, profile(said.name, model), model, foreign=_foreign(said, model))
     out, beside, changes = output(source, composed.view)
     own = {id(message): item for message, item in zip(given, items, strict=True)}
     return Fit(
@@ -135,6 +135,11 @@ def _read(said: Dialect, message: Mapping[str, Any], index: int) -> Message:
         raise InvalidMessage(
             f"Item {index} of the messages: {error.message}", faults=error.faults, hint=error.hint
         ) from error
+
+
+def _foreign(said: Dialect, model: str) -> bool:
+    """Tell whether another maker's model is called in the words of OpenAI's interface."""
+    return bool(model) and not said.turns and not model_info(model).family.startswith("openai")
 
 
 def _planner(config: str | ContextManager | Mapping[str, Any], model: str) -> Planner:

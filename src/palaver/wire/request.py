@@ -69,6 +69,8 @@ class How(StrEnum):
     """It is there in another form."""
     ADDED = "added"
     """It is in the request and not in the view."""
+    KEPT = "kept"
+    """It is there as it was given, although palaver cannot tell whether the provider takes it."""
 
 
 @dataclass(frozen=True, slots=True)

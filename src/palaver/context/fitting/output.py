@@ -20,7 +20,7 @@ from palaver.errors import MissingBlob
 from palaver.log import Handle
 from palaver.messages import Message, TextContent, media_of, thaw
 from palaver.view import Block, View
-from palaver.wire import Call, Change, How, Profile, validate
+from palaver.wire import Call, Change, How, Profile, Rule, Violation, validate
 from palaver.wire import compile as compiled
 
 __all__ = ["Source", "output"]
@@ -40,6 +40,8 @@ class Source:
         dialect: Their dialect.
         profile: What the provider accepts.
         model: The model.
+        foreign: True when another maker's model is called in the words of OpenAI's interface: it may take keys that OpenAI's do not, as
+            DeepSeek's take `reasoning_content`.
     """
 
     given: Sequence[Mapping[str, Any]]
@@ -48,6 +50,7 @@ class Source:
     dialect: Dialect
     profile: Profile
     model: str
+    foreign: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +83,7 @@ def output(source: Source, view: View) -> tuple[list[Any], str, tuple[Change, ..
         made = [*leading, *_made(source, split, refused)]
         faults = _faults(source, made)
         if not faults:
-            return [each.message for each in made], system, tuple(changes)
+            return [each.message for each in made], system, (*changes, *_kept(source, made))
         again = {index: why for index, why in _to_write(made, faults).items() if index not in refused}
         if not again:
             return _compiled(source, view, next(iter(faults.values())))
@@ -132,15 +135,36 @@ def _written(source: Source, split: Sequence[Piece], refused: frozenset[int]) ->
 
 def _faults(source: Source, made: Sequence[_Made]) -> Mapping[int, str]:
     """Give what the provider would refuse in the messages, by place; -1 for a fault that lies in none of them."""
+    found: dict[int, str] = {}
+    for place, fault in _violations(source, made):
+        if not _passes(source, fault):
+            found.setdefault(place, fault.message)
+    return found
+
+
+def _kept(source: Source, made: Sequence[_Made]) -> Iterator[Change]:
+    """Tell which keys of the caller's own messages are passed on although OpenAI's interface does not have them."""
+    for place, fault in _violations(source, made) if source.foreign else ():
+        index = made[place].index if 0 <= place < len(made) else None
+        if index is not None:
+            yield Change(
+                Handle(LIST, index), "field", How.KEPT, f"OpenAI's interface does not have it: {fault.message}"
+            )
+
+
+def _passes(source: Source, fault: Violation) -> bool:
+    return source.foreign and fault.rule is Rule.FIELD_UNKNOWN
+
+
+def _violations(source: Source, made: Sequence[_Made]) -> Iterator[tuple[int, Violation]]:
+    """Give what the profile refuses, each with the place of its message, -1 for none of them."""
     body: _Dict = {"model": source.model or "any", "messages": [each.message for each in made]}
     if source.dialect.turns:
         body |= {"max_tokens": 1, "tools": [{"name": "any", "input_schema": {"type": "object"}}]}
     history = bool(made) and made[-1].message.get("role") == "assistant"
-    found: dict[int, str] = {}
     for fault in validate(body, source.profile, as_history=history):
         place = _PLACE.match(fault.path)
-        found.setdefault(int(place[1]) if place else -1, fault.message)
-    return found
+        yield int(place[1]) if place else -1, fault
 
 
 def _compiled(source: Source, view: View, why: str) -> tuple[list[Any], str, tuple[Change, ...]]:
