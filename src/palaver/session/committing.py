@@ -127,7 +127,7 @@ def _undone(reader: Reader, dialog_id: DialogId, seq: int) -> int | None:
 def _nothing_to_undo(reader: Reader, dialog_id: DialogId, at: int) -> InvalidInput:
     """Say why there is nothing to undo, and what to do instead."""
     found = material(reader, held(reader, dialog_id, -1), whole=False)
-    owner = found.tail[0].dialog if found.checkpoint is not None else None
+    owner = None if found.place is None else found.place.dialog
     if owner is not None and _in_force(reader, owner, found.tail[0].stop - 1) >= 0:
         return InvalidInput(
             f"This dialog has no compaction of its own to undo; its view starts from one that dialog {owner} made.",

@@ -44,11 +44,13 @@ class Material:
 
     Attributes:
         checkpoint: The newest compaction that holds, or None when the whole log is read.
+        place: Where the checkpoint stands, or None.
         kept: What the checkpoint holds: runs of entries to read, and derived texts between them, in order.
         tail: The entries after it.
     """
 
     checkpoint: Compaction | None
+    place: Handle | None
     kept: tuple[Span | Derived, ...]
     tail: tuple[Span, ...]
 
@@ -76,8 +78,9 @@ def material(reader: Reader, spans: Sequence[Span], *, whole: bool) -> Material:
                 beside = Span(span.dialog, max(entry.base + 1, span.start), seq)  # what came while it was made
                 after = Span(span.dialog, seq + 1, span.stop)
                 kept = tuple(_span(piece) if isinstance(piece, Run) else piece for piece in entry.pieces)
-                return Material(entry, kept, tuple(part for part in (beside, after, *spans[index + 1 :]) if len(part)))
-    return Material(None, (), tuple(spans))
+                rest = tuple(part for part in (beside, after, *spans[index + 1 :]) if len(part))
+                return Material(entry, Handle(span.dialog, seq), kept, rest)
+    return Material(None, None, (), tuple(spans))
 
 
 def _span(run: Run) -> Span:
