@@ -127,8 +127,8 @@ def _undone(reader: Reader, dialog_id: DialogId, seq: int) -> int | None:
 def _nothing_to_undo(reader: Reader, dialog_id: DialogId, at: int) -> InvalidInput:
     """Say why there is nothing to undo, and what to do instead."""
     found = material(reader, held(reader, dialog_id, -1), whole=False)
-    owner = None if found.place is None else found.place.dialog
-    if owner is not None and _in_force(reader, owner, found.tail[0].stop - 1) >= 0:
+    if found.place is not None and _in_force(reader, found.place.dialog, found.place.seq) >= 0:
+        owner = found.place.dialog
         return InvalidInput(
             f"This dialog has no compaction of its own to undo; its view starts from one that dialog {owner} made.",
             hint=f"Undo it in dialog {owner} and fork that one anew; a fork that exists keeps what it inherited.",
