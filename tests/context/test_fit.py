@@ -213,6 +213,33 @@ def test_what_any_provider_refuses_is_put_right_for_other_makers_too() -> None:
     assert found.messages[2]["role"] == "tool"
 
 
+@pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [{"role": "user", "content": ""}],
+        [{"role": "user", "content": " \n"}],
+        [{"role": "user", "content": None}],
+        [{"role": "assistant", "content": []}, {"role": "user", "content": ""}],
+        [{"role": "system", "content": ""}],
+    ],
+)
+def test_a_list_that_says_nothing_is_refused_and_no_turn_is_made_up(messages: list[Any], model: str) -> None:
+    """Nothing to send is the caller's mistake, instructions beside the list or not."""
+    for system in (None, "be brief"):
+        with pytest.raises(InvalidInput, match="nothing to send"):
+            fit(messages, model=model, system=system)
+
+
+def test_instructions_alone_can_be_sent_where_they_are_messages() -> None:
+    """Chat completions take a list of a system message alone; Anthropic's interface has no such list."""
+    messages = [{"role": "system", "content": "be brief"}]
+    assert fit(messages, model="gpt-4o").messages == messages
+    with pytest.raises(InvalidInput, match="nothing to send"):
+        fit(messages, model="claude-sonnet-4-5", dialect_name="anthropic")
+
+
 # --- what the loops of SDKs give -------------------------------------------------------------------------------------------
 
 
@@ -382,9 +409,19 @@ def _comes_back_valid(messages: list[dict[str, Any]], dialect: str, model: str, 
         found = fit(messages, model=model, policy=name, budget=Budget.of_input(tokens), dialect_name=dialect)
     except InfeasibleBudget as caught:
         error = caught
+    except InvalidInput as caught:
+        _says_nothing(messages, caught)
+        return
     else:
         assert messages == before
         assert found.tokens <= tokens
         check(found.messages, dialect, model, found.system)
         return
     assert sum(error.breakdown.values()) == error.needed > tokens
+
+
+def _says_nothing(messages: list[dict[str, Any]], error: InvalidInput) -> None:
+    """Hold a refusal to what it says."""
+    assert "nothing to send" in str(error)
+    words = [message["content"] for message in messages if isinstance(message["content"], str)]
+    assert not any(text.strip(" \0") for text in words)

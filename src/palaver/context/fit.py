@@ -103,7 +103,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
 
     Raises:
         InvalidMessage: One of the messages is none; the error says which.
-        InvalidInput: Another argument cannot be used.
+        InvalidInput: Another argument cannot be used, or no message says anything.
         InfeasibleBudget: What must be sent is larger than the budget; the error has the breakdown.
     """
     items = items_of(messages)
@@ -112,6 +112,11 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     said = dialect(dialect_name, given, schemas, model)
     read = tuple(_read(said, message, index) for index, message in enumerate(given))
     before = listed(read, system=_text(system), tools=tool_specs(schemas), pinned=_places(pinned, len(given)))
+    if not before.exchanges and (said.turns or not before.leading):
+        raise InvalidInput(
+            "There is nothing to send: no message of the list says anything.",
+            hint="Give at least one message with words, a call or a result.",
+        )
     composed = compose(before, _planner(policy, model), Budget.parse(budget, model), counter or counter_of(model))
     source = Source(given, read, before, said, profile(said.name, model), model, foreign=_foreign(said, model))
     out, beside, changes = output(source, composed.view)
