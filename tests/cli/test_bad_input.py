@@ -67,6 +67,30 @@ def test_a_file_that_is_no_transcript(stocked: Palaver, name: str) -> None:
     assert stocked("sessions", "--trash").out.startswith("No sessions")
 
 
+UNREADABLE = {
+    "a head and garbage": rollout().splitlines(keepends=True)[0] + b"{garbage\n" * 40,
+    "a head and much garbage": rollout().splitlines(keepends=True)[0] + b"{garbage\n" * 4_000,
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_a_file_with_nothing_readable_leaves_no_session(stocked: Palaver, name: str) -> None:
+    """It looks like a transcript, and nothing in it can be read: the import fails with a typed error, and no session is in sight."""
+    path = stocked.file("unread.jsonl", UNREADABLE[name])
+    before = stocked("sessions", "--json").out
+    ran = stocked("import", path, "--json")
+    assert ran.code == 3
+    assert ran.row()["error"]["kind"] == "UnsupportedTranscript"
+    assert "nothing in it" in ran.row()["error"]["message"]
+    assert stocked("sessions", "--json").out == before
+
+
+def test_nothing_is_imported_into_memory(palaver: Palaver) -> None:
+    """A store that ends with the command would keep nothing: the import is refused before it begins."""
+    path = palaver.file("talk.jsonl", talk())
+    is_clear(run("import", path, "--store", "memory:"), 3, "nothing would be kept")
+
+
 def test_a_path_that_is_no_file(palaver: Palaver, tmp_path: Path) -> None:
     """A folder, a missing file, a file in a file, a name that no system takes."""
     (tmp_path / "folder").mkdir()

@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 import typer
 
 from palaver.cli.surroundings import store_url
-from palaver.errors import MissingStore, StoreReadOnly
+from palaver.errors import InvalidInput, MissingStore, StoreReadOnly
 from palaver.ids import DialogId
 from palaver.session import Session
 from palaver.store import Store, open_store
@@ -44,6 +44,10 @@ def opened(url: str | None, *, create: bool = False, writes: bool = False) -> It
         writes: Whether the command is of no use without writing; any other one is content with a store that it may only read.
     """
     name = store_url(url)
+    if create and name == "memory:":
+        raise InvalidInput(
+            "A store in memory ends with this command: nothing would be kept.", hint="Name a file with --store."
+        )
     try:
         store = open_store(name, create=create)
     except MissingStore as error:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from palaver.errors import InvalidInput
+from palaver.errors import InvalidInput, UnsupportedTranscript
 from palaver.formats import matches, open_source
 from palaver.formats.events import Branch, Conversation, Event, Loss, Put
 from palaver.formats.registry import Format, Match
@@ -145,9 +145,20 @@ class Importer:
         """Import a file, and give what each of its conversations came to as soon as it is done.
 
         Raises:
-            UnsupportedTranscript: The file is in no known format; nothing was written.
+            UnsupportedTranscript: The file is in no known format; or nothing in it, or in a conversation of it, could be read: that one made
+                no session, and the others are there.
             StoreError: The store failed.
         """
+        unread: list[UnsupportedTranscript] = []
+        found = 0
+        for one in self._imported(path, unread):
+            found += 1
+            yield one
+        for error in unread:
+            if not found or error.hint:
+                raise error
+
+    def _imported(self, path: str | Path, unread: list[UnsupportedTranscript]) -> Iterator[Imported]:
         with open_source(path) as source:
             waiting: list[Loss] = []
             digest = ""
@@ -159,16 +170,21 @@ class Importer:
                 if not digest:
                     digest = file_digest(source.path)
                     raw = keep(self.store, source.path) if self.keep_source else None
-                yield from self._conversations(source, found, waiting, digest, raw)
+                yield from self._conversations(source, found, waiting, _Kept(digest, raw), unread)
                 waiting = []
 
     def _conversations(
-        self, source: Source, found: Match, waiting: list[Loss], digest: str, raw: BlobId | None
+        self, source: Source, found: Match, waiting: list[Loss], file: _Kept, unread: list[UnsupportedTranscript]
     ) -> Iterator[Imported]:
         events = _Events(found.format.read(found.source), self.progress)
         early = [*waiting, *events.losses()]
         while events.next is not None:
-            yield self._conversation(source.path, found, events, early, _Kept(digest, raw))
+            try:
+                done = self._conversation(source.path, found, events, early, file)
+            except UnsupportedTranscript as error:
+                unread.append(error)
+            else:
+                yield done
             early = []
 
     def _conversation(self, path: Path, found: Match, events: _Events, early: list[Loss], file: _Kept) -> Imported:
@@ -181,6 +197,7 @@ class Importer:
                     current = self._begin(path, found, events.conversation())
                     current.losses.extend(early)
                 if self._step(current, events):
+                    self._require_something(current, path)
                     done = self._finish(current, path, file)
         return done
 
@@ -196,6 +213,18 @@ class Importer:
                 return True
         current.landing.flush()
         return False
+
+    def _require_something(self, current: _Current, path: Path) -> None:
+        """Refuse a new conversation of which nothing was read: what this step wrote is undone, and an earlier step's is in the trash."""
+        current.landing.flush()
+        lasts = [self.store.last(node.dialog_id) for node in self.store.nodes(current.landing.session_id)]
+        unread = [loss for loss in current.losses if loss.severity == "loss" and loss.code != "torn_tail"]
+        if current.known is None and not any(last.number for last in lasts):
+            if unread:
+                first = f"The first thing is at {unread[0].place}: {unread[0].reason}"
+                raise UnsupportedTranscript(path, "nothing in it could be read", hint=first)
+            if all(last.seq < 0 for last in lasts):
+                raise UnsupportedTranscript(path, "there is nothing in it")
 
     def _begin(self, path: Path, found: Match, event: Conversation) -> _Current:
         identity = _identity(path, found, event)
