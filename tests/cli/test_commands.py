@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from typer.main import get_command
 
 from palaver.cli.app import app
 from palaver.cli.outcome import EXIT_HELP, Exit
+from palaver.messages import ToolMessage, ToolResultContent
+from palaver.session import Session
 from palaver.store import open_store
 from palaver.transcripts import EXPORTS
 from palaver.wire import PROFILES, validate
@@ -330,6 +333,25 @@ def test_doctor_of_a_healthy_store(stocked: Palaver) -> None:
     assert ran.row()["healthy"] is True
     assert set(ran.row()["valid"]) == set(PROFILES)
     assert stocked("doctor", "talk", "--repair", "--json").row()["dialogs"] == 2
+
+
+def test_doctor_mends_every_dialog_with_faults(palaver: Palaver) -> None:
+    """Two dialogs with faults get a branch each, the sound one none; --dialog mends that one only; it is said which."""
+    session = palaver.imported(talk())["session"]
+    with closing(open_store(str(palaver.store))) as store:
+        root = Session.open(session, store).root
+        faulty = [root.fork(), root.fork()]
+        for number, fork in enumerate(faulty):
+            fork.append(ToolMessage.from_result(ToolResultContent(id=f"gone{number}", content="late")))
+        root.fork()
+    named = palaver("doctor", session, "--dialog", faulty[1].dialog_id, "--repair", "--json").rows()
+    assert [row["repaired"]["of"] for row in named[1:]] == [faulty[1].dialog_id]
+    ran = palaver("doctor", session, "--repair", "--json")
+    branches = [row["repaired"] for row in ran.rows()[1:]]
+    assert ran.code == 1
+    assert [branch["of"] for branch in branches] == [fork.dialog_id for fork in faulty]
+    for branch in branches:
+        assert palaver("doctor", session, "--dialog", branch["dialog"]).code == 0
 
 
 def test_doctor_repairs_into_a_branch(palaver: Palaver) -> None:

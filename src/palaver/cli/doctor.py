@@ -13,13 +13,15 @@ import typer
 from palaver.cli.options import DialogOption, JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import output
-from palaver.errors import UnknownSession
+from palaver.errors import StoreDamaged, UnknownSession
 from palaver.ids import DialogId, SessionId
 from palaver.session import Session
 from palaver.store import Store
 from palaver.transcripts import Diagnosis, Finding, Importer, examine, examine_file, repair
 
 _SHOWN = 12
+_BEYOND = frozenset({"over_window", "damaged_source", "dangling_parent"})
+"""Faults that no branch can be without: the way out is a budget, or importing anew."""
 _STYLES = {"fault": "red", "warning": "yellow", "note": "dim"}
 
 
@@ -34,7 +36,7 @@ def run(
     ] = None,
     dialog: DialogOption = None,
     mend: Annotated[
-        bool, typer.Option("--repair", help="Write a branch without the faults. The source is never changed.")
+        bool, typer.Option("--repair", help="Write branches without the faults. The source is never changed.")
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="List every finding, notes too.")] = False,
     store: StoreOption = None,
@@ -42,8 +44,8 @@ def run(
 ) -> int:
     """Examine a transcript or session: pairing, ids, damaged text, missing parents, media, and what each provider would refuse.
 
-    With --repair a transcript is imported first, and the branch is written in the store: one for each session with faults. Ends with 1 when a
-    fault was found.
+    With --repair a transcript is imported first, and the branches are written in the store: one for each dialog with faults, or for the one
+    that --dialog names. Ends with 1 when a fault was found.
     """
     tell = partial(_tell, json=json, every=every)
     if target is not None and Path(target).exists():
@@ -82,20 +84,36 @@ def _chosen(store: Store, target: str | None) -> Iterator[SessionId]:
 def _mend_file(target: str, url: str | None, *, json: bool) -> None:
     with opened(url, create=True) as store:
         for one in Importer(store).import_path(target):
-            if one.main is not None and not examine(store, one.session_id, one.main).healthy:
-                _mend(store, one.session_id, one.main, json=json)
+            _mend(store, one.session_id, None, json=json)
 
 
 def _mend(store: Store, session_id: SessionId, dialog_id: DialogId | None, *, json: bool) -> None:
-    chosen = dialog_id or Session.open(session_id, store).root.dialog_id
-    _tell_branch(session_id, repair(store, chosen).dialog_id, json=json)
+    """Write a branch without the faults for every dialog that has some, or for the one that was named."""
+    damage: StoreDamaged | None = None
+    for node in store.nodes(session_id):
+        if dialog_id not in {None, node.dialog_id} or not _mendable(examine(store, session_id, node.dialog_id)):
+            continue
+        try:
+            branch = repair(store, node.dialog_id)
+        except StoreDamaged as error:
+            damage = damage or error  # what stands on sound entries is mended first
+            continue
+        _tell_branch(session_id, node.dialog_id, branch.dialog_id, json=json)
+    if damage is not None:
+        raise damage
 
 
-def _tell_branch(session_id: str, dialog_id: str, *, json: bool) -> None:
+def _mendable(diagnosis: Diagnosis) -> bool:
+    """Tell whether a dialog has a fault that a branch can be without."""
+    return any(one.severity == "fault" and one.code not in _BEYOND for one in diagnosis.findings)
+
+
+def _tell_branch(session_id: str, dialog_id: str, branch_id: str, *, json: bool) -> None:
     if json:
-        print_json({"repaired": {"session": session_id, "dialog": dialog_id}})
+        print_json({"repaired": {"session": session_id, "of": dialog_id, "dialog": branch_id}})
     else:
-        output().print(f"A branch without the faults: palaver show {session_id[:12]} --dialog {dialog_id[:12]}")
+        place = f"palaver show {session_id[:12]} --dialog {branch_id[:12]}"
+        output().print(f"Dialog {dialog_id[:12]} has a branch without its faults: {place}")
 
 
 def _tell(diagnosis: Diagnosis, *, json: bool, every: bool) -> bool:
