@@ -213,6 +213,35 @@ def test_what_any_provider_refuses_is_put_right_for_other_makers_too() -> None:
     assert found.messages[2]["role"] == "tool"
 
 
+def test_tokens_are_those_of_the_list_that_is_given_back() -> None:
+    """What writing adds or leaves out counts: a picture nobody can read, and who speaks first."""
+    broken = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    said = {"role": "assistant", "content": "yes " * 50}
+    for messages, model in (
+        ([{"role": "user", "content": [broken]}], "gpt-4o"),
+        ([said, {"role": "user", "content": "go"}], "claude-sonnet-4-5"),
+        (claude(20), "claude-sonnet-4-5"),
+    ):
+        found = fit(messages, model=model, budget=3_000)
+        assert found.tokens == fit(found.messages, model=model, policy="full").tokens_before
+
+
+def test_what_writing_adds_is_part_of_the_breakdown() -> None:
+    """A list that begins with the assistant's words needs a word before them: where that has no room, the budget is infeasible."""
+    said = {"role": "assistant", "content": "yes"}
+    messages = [said, {"role": "user", "content": "go"}]
+    whole = fit(messages, model="claude-sonnet-4-5").tokens
+    for tokens in range(1, whole):
+        try:
+            found = fit(messages, model="claude-sonnet-4-5", budget=tokens)
+        except InfeasibleBudget as caught:
+            needed, parts = caught.needed, sum(caught.breakdown.values())
+        else:
+            needed, parts = tokens + 1, tokens + 1
+            assert found.tokens <= tokens
+        assert parts == needed > tokens
+
+
 @pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
 @pytest.mark.parametrize(
     "messages",
@@ -415,6 +444,8 @@ def _comes_back_valid(messages: list[dict[str, Any]], dialect: str, model: str, 
     else:
         assert messages == before
         assert found.tokens <= tokens
+        again = fit(found.messages, model=model, policy="full", system=found.system, dialect_name=dialect)
+        assert found.tokens == again.tokens_before, "the tokens are those of the list given back"
         check(found.messages, dialect, model, found.system)
         return
     assert sum(error.breakdown.values()) == error.needed > tokens

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from palaver.context.compose import Planner, compose
+from palaver.context.compose import Composed, Planner, compose
 from palaver.context.fitting.dialect import Dialect, dialect, tool_specs
 from palaver.context.fitting.given import dicts_of, items_of
 from palaver.context.fitting.listing import LIST, listed
-from palaver.context.fitting.output import Source, output
+from palaver.context.fitting.output import Source, output, reread
+from palaver.context.ledger import Ledger
 from palaver.context.managed import planner
 from palaver.context.manager import ContextManager
+from palaver.context.measure import Meter, Size
 from palaver.context.registry import policy as named
-from palaver.errors import InvalidInput, InvalidMessage, UnknownHandle
+from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage, UnknownHandle
 from palaver.log import Handle
 from palaver.messages import Message, TextContent, ToolResultContent
 from palaver.tokens import Budget, Counter, model_info
@@ -35,7 +37,7 @@ class Fit:
         system: The instructions to send beside it: the ones given, with those that stood in the list and cannot stand there.
         report: Everything that was repaired, changed or added, in words.
         omitted: What is not in the list, with reason and handles. Handles count the caller's list from 0.
-        tokens: The size of the request now, in tokens: instructions, tools and messages.
+        tokens: The size of the request with the list that is given back, in tokens: instructions, tools and messages.
         tokens_before: The same for the list as it came.
     """
 
@@ -117,20 +119,73 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
             "There is nothing to send: no message of the list says anything.",
             hint="Give at least one message with words, a call or a result.",
         )
-    composed = compose(before, _planner(policy, model), Budget.parse(budget, model), counter or counter_of(model))
     source = Source(given, read, before, said, profile(said.name, model), model, foreign=_foreign(said, model))
-    out, beside, changes = output(source, composed.view)
+    meter = Meter(counter or counter_of(model))
+
+    def written(room: Budget) -> _Written:
+        composed = compose(before, _planner(policy, model), room, meter.counter, ledger=Ledger(meter=meter))
+        out, beside, changes = output(source, composed.view)
+        instructions = _with(system, beside)
+        size = meter.view(listed(reread(source, out), system=_text(instructions), tools=tool_specs(schemas)))
+        return _Written(composed, out, instructions, changes, size)
+
+    done = _within(Budget.parse(budget, model), written)
     own = {id(message): item for message, item in zip(given, items, strict=True)}
     return Fit(
-        messages=[own.get(id(message), message) for message in out],
-        system=_with(system, beside),
-        report=Report((*_repairs(composed.view, read), *changes)),
-        omitted=composed.view.omissions,
-        tokens=composed.tokens_after,
-        tokens_before=composed.tokens_before,
+        messages=[own.get(id(message), message) for message in done.messages],
+        system=done.system,
+        report=Report((*_repairs(done.composed.view, read), *done.changes)),
+        omitted=done.composed.view.omissions,
+        tokens=done.size.total,
+        tokens_before=done.composed.tokens_before,
         _given=items,
         _read=read,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A view written as a list, and the size of that list."""
+
+    composed: Composed
+    messages: list[Any]
+    system: Any
+    changes: tuple[Change, ...]
+    size: Size
+
+
+def _within(budget: Budget, written: Callable[[Budget], _Written]) -> _Written:
+    """Write the list; where writing made it larger than the budget, from a view that is so much smaller.
+
+    A list may have to say more than its view does: who speaks first, what could not be sent.
+
+    Raises:
+        InfeasibleBudget: What must be sent, and what has to be said around it, is larger than the budget.
+    """
+    more = 0
+    for _ in range(_TRIES):
+        done = _attempt(budget, more, written)
+        over = done.size.total - budget.for_input
+        if over <= 0:
+            return done
+        more += over
+    raise InfeasibleBudget(budget.for_input, budget.for_input + more, {"around the messages": budget.for_input + more})
+
+
+def _attempt(budget: Budget, more: int, written: Callable[[Budget], _Written]) -> _Written:
+    """Write the list from a view that leaves so many tokens of the budget free."""
+    if not more:
+        return written(budget)
+    left = max(budget.for_input - more, 1)
+    try:
+        return written(replace(budget, max_tokens=left, reserve=0, safety_buffer=0, max_input=None))
+    except InfeasibleBudget as error:
+        around = {**error.breakdown, "around the messages": more}
+        raise InfeasibleBudget(budget.for_input, error.needed + more, around) from error
+
+
+_TRIES = 4
+"""How often the view is made smaller by what writing added: what is added depends on what is left, and hardly on how much."""
 
 
 def _read(said: Dialect, message: Mapping[str, Any], index: int) -> Message:

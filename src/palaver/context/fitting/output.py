@@ -23,7 +23,7 @@ from palaver.view import Block, View
 from palaver.wire import Call, Change, How, Profile, Rule, Violation, validate
 from palaver.wire import compile as compiled
 
-__all__ = ["Source", "output"]
+__all__ = ["Source", "output", "reread"]
 
 _Dict = dict[str, Any]
 _PLACE = re.compile(r"messages\[(\d+)\]")
@@ -92,6 +92,15 @@ def output(source: Source, view: View) -> tuple[list[Any], str, tuple[Change, ..
             Change(Handle(LIST, index), "message", How.CHANGED, f"the provider would have refused it: {why}")
             for index, why in again.items()
         )
+
+
+def reread(source: Source, out: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
+    """Read the list that is given back; what is the caller's own was read before."""
+    own = {id(message): read for message, read in zip(source.given, source.messages, strict=True)}
+    return tuple(
+        own.get(id(message)) or source.dialect.read(message, id=f"message-{index}", timestamp=0.0)
+        for index, message in enumerate(out)
+    )
 
 
 def _to_write(made: Sequence[_Made], faults: Mapping[int, str]) -> Mapping[int, str]:
