@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -95,7 +96,7 @@ def _langgraph(path: Path, depth: int) -> Callable[[], object]:
     from langgraph.checkpoint.sqlite import SqliteSaver  # noqa: PLC0415
     from langgraph.graph import START, MessagesState, StateGraph  # noqa: PLC0415
 
-    saver = SqliteSaver.from_conn_string(str(path)).__enter__()
+    saver = SqliteSaver(sqlite3.connect(path, check_same_thread=False))
     builder = StateGraph(MessagesState)
     builder.add_node("keep", lambda _state: {})
     builder.add_edge(START, "keep")
