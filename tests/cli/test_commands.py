@@ -179,6 +179,18 @@ def test_the_table_of_sessions_keeps_its_numbers_on_any_terminal(
     assert all(len(each) <= int(columns) for each in (head.rstrip(), line.rstrip())) or columns == "60"
 
 
+def test_tree_marks_the_dialog_that_is_taken(stocked: Palaver) -> None:
+    """One dialog is the main one, with --json too: the one that view shows when none is named; every line says the relation."""
+    rows = stocked("tree", "talk", "--json").rows()
+    (main,) = [row["dialog"] for row in rows if row["main"]]
+    lines = stocked("tree", "talk").out.splitlines()[1:]
+    assert stocked("show", "talk").out == stocked("show", "talk", "--dialog", main).out
+    assert [line.split("[")[1][:8] for line in lines if "take it" in line] == [main[:8]]
+    assert {line.split("[")[1][:8]: line.rpartition("(")[2].partition(";")[0].rstrip(")") for line in lines} == {
+        row["dialog"][:8]: row["relation"] for row in rows
+    }
+
+
 def test_tree_names_every_dialog(stocked: Palaver) -> None:
     """The tree shows the rewind as a fork; with --json each dialog has its ranges."""
     rows = stocked("tree", "talk", "--json").rows()

@@ -29,7 +29,10 @@ SessionArgument: TypeAlias = Annotated[
 DialogOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--dialog", metavar="D", help="A dialog's id or its first 6 or more digits. Default: the session's root."
+        "--dialog",
+        metavar="D",
+        help="A dialog's id or its first 6 or more digits. Default: the dialog to go on with: the first one, or of an imported session the one "
+        "with its newest entry.",
     ),
 ]
 
@@ -65,5 +68,5 @@ def opened(url: str | None, *, create: bool = False, writes: bool = False) -> It
 
 
 def dialog_of(session: Session, reference: str | None) -> DialogId:
-    """Give the dialog that was named, or the session's root."""
+    """Give the dialog that was named, or the one to go on with."""
     return session.root.dialog_id if reference is None else session.dialog(reference).dialog_id

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import typer
 
 from palaver.cli.options import JsonOption, SessionArgument, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import output
+from palaver.ids import DialogId
 from palaver.session import Session
+from palaver.session.overview import tree_lines
+from palaver.session.tree import DialogTreeNode
 
 
 def register(app: typer.Typer) -> None:
@@ -22,7 +27,8 @@ def run(session: SessionArgument, store: StoreOption = None, json: JsonOption = 
         if not json:
             console = output()
             console.print(f"{found.name}  ({found.opened})")
-            console.print(found.tree_overview())
+            for line in _lines(found):
+                console.print(line)
             return Exit.OK
         for node in source.nodes(found.session_id):
             last = source.last(node.dialog_id)
@@ -32,9 +38,29 @@ def run(session: SessionArgument, store: StoreOption = None, json: JsonOption = 
                     "owner": node.owner,
                     "parent": node.parent_id,
                     "relation": node.relation,
+                    "main": node.dialog_id == found.record.root,
                     "entries": last.seq + 1,
                     "messages": node.inherited + last.number,
                     "ranges": [[span.dialog, span.start, span.stop] for span in node.ranges],
                 }
             )
     return Exit.OK
+
+
+def _lines(session: Session) -> Iterator[str]:
+    """Give the tree, a line a dialog: how it came to be, and whether it is the one that commands take when none is named."""
+    nodes = {node.dialog_id: node for node in session.store.nodes(session.session_id)}
+    counts = {name: node.inherited + session.store.last(name).number for name, node in nodes.items()}
+    for root in (node for node in session.tree.values() if node.is_root):
+        for dialog_id, line in zip(_order(root), tree_lines(root, lambda name: counts[DialogId(name)]), strict=True):
+            main = "; view, show and export take it" if dialog_id == session.record.root else ""
+            yield f"{line}  ({nodes[DialogId(dialog_id)].relation}{main})"
+
+
+def _order(root: DialogTreeNode) -> Iterator[str]:
+    """Give the dialogs in the order of the lines: each before those forked from it."""
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        yield node.dialog_id
+        waiting.extend(reversed(node.children))

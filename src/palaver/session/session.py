@@ -195,7 +195,9 @@ class Session:
 
     @property
     def root(self) -> Dialog:
-        """Its first dialog.
+        """The dialog to go on with: the first one, or of an imported session the one with its newest entry.
+
+        It need not be a root of the tree: an import takes the branch that the conversation went on in.
 
         Raises:
             UnknownDialog: It has none yet.

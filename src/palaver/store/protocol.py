@@ -48,7 +48,7 @@ class SessionRecord:
         updated_at: When it was last active, in seconds since 1970-01-01 UTC: the latest of when it was made, when its dialogs were made,
             and what the newest entry of each dialog says of its time. The store derives it; an append writes nothing for it.
         trashed_at: When it was put into the trash, or None.
-        root: Its first dialog, or None before there is one.
+        root: The dialog to go on with: the first one, or of an imported session the one with its newest entry. None before there is one.
         metadata: What its maker wants kept with it; JSON values.
     """
 

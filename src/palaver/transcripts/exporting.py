@@ -41,7 +41,7 @@ def export(
         store: Where it is.
         session_id: The session.
         to: One of `EXPORTS`. A bundle holds all dialogs; the other forms hold one.
-        dialog_id: The dialog; None for the session's root.
+        dialog_id: The dialog; None for the one to go on with, `SessionRecord.root`.
         whole: True for everything that was said, False for what the model would see now.
 
     Raises:
