@@ -24,27 +24,22 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
     """Time one durable append, at several lengths of the conversation, and reading the last 50 messages."""
     rows: list[Row] = []
     for depth in DEPTHS[:1] if quick else DEPTHS:
-        limit = _median(_raw(folder / f"raw-{depth}", depth))
+        appends: dict[str, Callable[[], object]] = {"": _raw(folder / f"raw-{depth}", depth)}
         for name, make in _PEERS.items():
             try:
-                append = make(folder / f"{name.replace(' ', '-')}-{depth}", depth)
+                appends[name] = make(folder / f"{name.replace(' ', '-')}-{depth}", depth)
             except ImportError as missing:
                 rows.append(Row(f"{name}, at {depth:,} messages", f"not installed ({missing.name})"))
-                continue
-            ours = _median(append)
-            rows.append(
-                Row(
-                    f"append: {name}, at {depth:,} messages",
-                    microseconds(ours),
-                    microseconds(limit),
-                    f"{ours / limit:.1f}",
-                )
-            )
+        times: dict[str, list[float]] = {name: [] for name in appends}
+        for _ in range(ROUNDS):
+            for name, append in appends.items():
+                times[name].append(timed(append))
+        limit = median(times.pop(""))
+        for name, found in times.items():
+            ours = median(found)
+            what = f"append: {name}, at {depth:,} messages"
+            rows.append(Row(what, microseconds(ours), microseconds(limit), f"{ours / limit:.1f}"))
     return rows
-
-
-def _median(append: Callable[[], object]) -> float:
-    return median(timed(append) for _ in range(ROUNDS))
 
 
 def _item(number: int) -> dict[str, Any]:
