@@ -1,6 +1,7 @@
 """Failures that others had, by the numbers under which they were collected: D of what users report, T of documented failure modes."""
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -189,7 +190,7 @@ def test_d21_compacting_gives_nobody_the_users_authority(name: str) -> None:
     assert "ask me before" in texts(View(dialog_id=after.dialog_id, at=0, exchanges=(after.exchanges[newest],)))[0]
     derived = [block for x in after.exchanges for block in x.blocks() if x.derived]
     assert all(block.speaker is Speaker.SUMMARY and block.trust is Trust.OUTSIDE for block in derived)
-    assert not any("49" in text.replace("149", "") and "7*7" not in text for text in texts(after))
+    assert not any(re.search(r"\b49\b", text) and "7*7" not in text for text in texts(after))
     request = wire.compile(after, wire.profile("openai-chat"), wire.Call(model="gpt-4o"), no_media)
     users = [m["content"] for m in request.body["messages"] if m["role"] == "user"]
     said = [text for text in users if isinstance(text, str) and not text.startswith("<from-harness")]
