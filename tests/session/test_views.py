@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from palaver import Conflict, Dialog, InfeasibleBudget, Message, Session, Store, ToolMessage, ToolResultContent
+from palaver import (
+    AssistantMessage,
+    Conflict,
+    Dialog,
+    InfeasibleBudget,
+    Message,
+    Session,
+    Store,
+    ToolMessage,
+    ToolResultContent,
+)
 from palaver.context import ContextManager, DefaultContextManager, OffloadContextManager
 from palaver.errors import InvalidInput, UnknownPolicy, UnknownProfile
 from palaver.log import Compaction, Instructions, MessageEntry, Omitted, Run, Section, Toolset, ToolSpec, TurnStarted
@@ -435,3 +445,21 @@ def test_derived_messages_say_what_the_view_says(dialog: Dialog) -> None:
     assert derived.messages[1].contents[0].images[0].data == PNG
     assert derived.messages[2:] == dialog.messages[1:]
     assert [message.tool_call_id for message in derived.messages[3:]] == ["c0", "c1"]
+
+
+def test_a_record_is_made_of_originals_also_of_what_a_commit_set_aside(store: Store) -> None:
+    """Decision 8: what an earlier commit shows as a short reference is read from the log when a later record is made of it."""
+    dialog = Session.create(store, "records").root
+    dialog.put_text("Run the checks.")
+    hidden = "\n".join(
+        [*(f"line {n}" for n in range(400)), "ValueError: the hidden one", *(f"line {n}" for n in range(400))]
+    )
+    for number in range(12):
+        call = ToolCallContent(id=f"c{number}", name="shell", args={"command": f"check {number}"})
+        dialog.append(AssistantMessage(contents=(call,)))
+        dialog.append(ToolMessage.from_result(ToolResultContent(id=f"c{number}", content=hidden, is_error=True)))
+    dialog.put_text("And now?")
+    dialog.commit(dialog.compose("offload", 20_000, model=MODEL))
+
+    texts = _texts(dialog.view("fold", 2_500, model=MODEL))
+    assert any("the hidden one" in text for text in texts if "line 399" not in text)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from palaver.context import Composed, ContextManager, Meter, Policy, Viewed, compose, planner, policy
+from palaver.context import Composed, ContextManager, Ledger, Meter, Policy, Viewed, compose, planner, policy
 from palaver.errors import InvalidInput
+from palaver.log import Handle
+from palaver.messages import Content
 from palaver.prompts import Runtime
 from palaver.tokens import Budget, counter
 from palaver.view import View
@@ -22,7 +24,7 @@ BudgetLike: TypeAlias = Budget | int | Mapping[str, object]
 _BOUNDLESS = Budget.of_input(2**53)
 
 
-def composed(
+def composed(  # noqa: PLR0913 - what is composed, and what of the dialog it needs
     view: View,
     asked: PolicyLike,
     budget: BudgetLike | None,
@@ -30,6 +32,7 @@ def composed(
     *,
     runtime: Runtime,
     derive: Callable[[View], Viewed],
+    sources: Callable[[Handle], Content | None],
 ) -> Composed:
     """Compose a view the way a policy, or what a plain context manager gives back, wants it.
 
@@ -40,6 +43,7 @@ def composed(
         model: The model that counts; the policy's when not given, else the one in force in the view.
         runtime: Where further managers are registered.
         derive: Makes the dialog that a plain manager is called with: whatever it does to that one is thrown away.
+        sources: Gives a block as it was recorded: a record is made from originals, also of what an earlier commit set aside.
 
     Raises:
         UnknownPolicy: There is none of this name.
@@ -55,7 +59,8 @@ def composed(
         allowed = Budget.parse(budget, counting or None)
     else:
         allowed = manager.budget if isinstance(manager, Policy) else _BOUNDLESS
-    return compose(view, planner(manager, derive(view) if plain else None), allowed, counter(counting))
+    books = Ledger(meter=Meter(counter(counting)), sources=sources)
+    return compose(view, planner(manager, derive(view) if plain else None), allowed, counter(counting), ledger=books)
 
 
 def tokens_of(view: View, model: str) -> int:

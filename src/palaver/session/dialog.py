@@ -9,8 +9,8 @@ from typing import Any, overload
 from palaver.context import Composed
 from palaver.errors import InvalidInput, UnknownPrompt
 from palaver.ids import BlobId, DialogId, new_dialog_id, new_session_id, now
-from palaver.log import Handle, MessageEntry, Node
-from palaver.messages import ImageContent, Message, Role, TextContent
+from palaver.log import Entry, Handle, MessageEntry, Node
+from palaver.messages import Content, ImageContent, Message, Role, TextContent
 from palaver.prompts import Prompt, Runtime, get_default_runtime, temporary_prompt
 from palaver.session.branch import Branch
 from palaver.session.carrying import carry, unpack
@@ -350,7 +350,12 @@ class Dialog(Branch):
         self, policy: PolicyLike, budget: BudgetLike | None = None, at: int | None = None, *, model: str = ""
     ) -> Composed:
         """Preview what a policy would do: the view, the plan it comes from and the sizes before and after. As `view`."""
-        return composed(self._seen(at), policy, budget, model, runtime=self.runtime, derive=self.derive)
+        seen = self._seen(at)
+        return composed(seen, policy, budget, model, runtime=self.runtime, derive=self.derive, sources=self._recorded)
+
+    def _recorded(self, handle: Handle) -> Content | None:
+        found = self.recall(handle)
+        return None if isinstance(found, Entry) else found
 
     def _seen(self, at: int | None) -> View:
         return fold(self.store, self.dialog_id, self._last.seq if at is None else at)
