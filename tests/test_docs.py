@@ -51,3 +51,12 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
         link = (target[0] or target[1]).partition("#")[0]
         if link and "://" not in link and not link.startswith("mailto:"):
             assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_the_tests_that_a_page_names_exist(page: Path) -> None:
+    """A test file that is named is there, and so is a test in it: what a page says is proved can be looked up."""
+    for file, name in re.findall(r"`((?:tests|src)/[\w/]+\.py)(?:::(\w+))?`", page.read_text(encoding="utf-8")):
+        place = ROOT / file
+        assert place.is_file(), f"{page.name}: {file}"
+        assert not name or f"def {name}(" in place.read_text(encoding="utf-8"), f"{page.name}: {file}::{name}"
