@@ -70,11 +70,6 @@ class Composed:
         """The size of this view, in tokens."""
         return self.after.total
 
-    @property
-    def tokens(self) -> int:
-        """The size of this view, in tokens."""
-        return self.after.total
-
 
 def compose(
     view: View,
