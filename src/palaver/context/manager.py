@@ -32,9 +32,12 @@ _Dialog = TypeVar("_Dialog", bound=Viewed)
 
 
 class _ClassName:
-    """Gives the name of the class that is asked."""
+    """Gives a manager the name of its class. The class itself has none: a registry, which goes by names, refuses it."""
 
-    def __get__(self, _instance: object, owner: type) -> str:
+    def __get__(self, instance: object, owner: type) -> str:
+        if instance is None:
+            message = f"{owner.__name__} sets no name"
+            raise AttributeError(message, name="name", obj=owner)
         return owner.__name__
 
 
@@ -45,7 +48,8 @@ class ContextManager(ABC):
     the class with a runtime to refer to it by name in a configuration.
 
     Attributes:
-        name: The name in registries and records; that of the class unless set.
+        name: The name in registries and records. A manager of a class that sets none goes by that of the class in records; such a class
+            cannot be registered.
     """
 
     name: ClassVar[str] = cast("str", _ClassName())
