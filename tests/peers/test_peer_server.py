@@ -32,9 +32,7 @@ def test_openai_reaches_it(peer: Peer) -> None:
 def test_anthropic_reaches_it(peer: Peer) -> None:
     """A message goes out and comes back through the client of Anthropic."""
     with anthropic.Anthropic(base_url=peer.url, api_key="none", max_retries=0) as client:
-        answer = client.messages.create(
-            model="a-model", max_tokens=50, messages=[{"role": "user", "content": "hello"}]
-        )
+        answer = client.messages.create(model="a-model", max_tokens=50, messages=[{"role": "user", "content": "hello"}])
     assert [block.text for block in answer.content if block.type == "text"] == [ANSWER]
 
 
