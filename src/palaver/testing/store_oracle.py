@@ -80,7 +80,8 @@ class Branch:
 
 def _left_open(draft: Draft, last: Written) -> list[str]:
     if draft.role == "assistant":
-        return (last.open_calls if draft.response and draft.response == last.response else []) + list(draft.opens)
+        same = draft.response == last.response if draft.response else bool(draft.opens) and last.role == "assistant"
+        return (last.open_calls if same else []) + list(draft.opens)
     if draft.role == "tool":
         return [call for call in last.open_calls if call not in draft.answers]
     return last.open_calls
