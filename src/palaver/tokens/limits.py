@@ -4,7 +4,8 @@ genai-prices has one window a model and nothing about answers. This table adds t
 that have grown since. The first row whose pattern fits the beginning of a model's bare name counts.
 
 Sources: the model pages of each provider (OpenAI "Models", Anthropic "Models overview", Google "Gemini models", DeepSeek
-"Models & pricing", the model pages of Z.ai, Mistral, Cohere, Meta and Qwen), read in November 2026.
+"Models & pricing", the model pages of Z.ai, Mistral, Cohere, Meta and Qwen), as known in November 2026 and compared with LiteLLM's model
+map; the pages themselves were not read again for it.
 """
 
 from __future__ import annotations
