@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from io import BytesIO
@@ -43,11 +44,11 @@ def counts(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
     """Count what was found, and print it at the end."""
     found: Counter[str] = Counter()
     yield found
-    writer = request.config.get_terminal_writer()
-    writer.line()
-    writer.line(
-        f"views of recorded sessions: {found['valid']:,} valid, {found['infeasible']:,} infeasible with a true breakdown"
-    )
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled():
+        said = f"{found['valid']:,} requests valid, {found['infeasible']:,} budgets infeasible with a true breakdown"
+        sys.stdout.write(f"\nviews of recorded sessions: {said}\n")
+        sys.stdout.flush()
 
 
 def brought_in(recording: Recording, most: int | None) -> tuple[MemoryStore, list[Imported]]:
