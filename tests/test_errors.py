@@ -29,6 +29,13 @@ EXAMPLES: list[PalaverError] = [
     errors.InfeasibleBudget(1_000, 1_500, {"instructions": 1_200, "newest user message": 300}),
     errors.InvalidRequest("anthropic", ["a", "b"]),
     errors.MediaUnavailable("Gone."),
+    errors.MissingExtra("The adapter", "litellm"),
+    errors.ProviderError("No.", provider="openai", model="gpt-5", status=400, code="invalid", request_id="r-1"),
+    errors.AuthenticationFailed("No key."),
+    errors.ContextOverflow("Too long.", limit=1_000, asked=2_000, provider="openai"),
+    errors.RateLimited("Later.", retry_after=2.5, status=429),
+    errors.BrokenAnswer("Cut.", partial="as far as it came"),
+    errors.ReplayDiffers("Differs.", handle="d:1", role="user", expected="a", found="b", at=3),
 ]
 
 
@@ -109,3 +116,11 @@ def test_an_infeasible_budget_carries_a_breakdown_that_cannot_change() -> None:
     with pytest.raises(TypeError):
         error.breakdown["instructions"] = 1  # type: ignore[index]
     assert "1,200" in str(error)
+
+
+def test_a_failed_call_says_whether_it_may_succeed_later() -> None:
+    """By kind, unless the adapter knows better: rate limits, outages and cut answers; not keys, models or requests."""
+    later = {kind.__name__ for kind in CLASSES if issubclass(kind, errors.ProviderError) and kind.retryable}
+    assert later == {"RateLimited", "ProviderDown", "BrokenAnswer"}
+    assert errors.RequestRefused("Busy with it.", retryable=True).retryable
+    assert not errors.RateLimited("Out of credit.", retryable=False).retryable

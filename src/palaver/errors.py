@@ -35,8 +35,19 @@ data for the model and never one of these; a broken invariant of palaver itself 
     │   ├── StoreClosed
     │   └── UnsupportedCapability        this backend cannot do that
     ├── InfeasibleBudget                 what must be sent is larger than the budget: an answer, not a failure
+    ├── ProviderError                    a model was asked and gave no whole answer
+    │   ├── AuthenticationFailed         no key, a wrong one, or an account without the right or the credit
+    │   ├── ModelUnavailable             the provider has no such model, or not for this account
+    │   ├── RequestRefused               the provider does not take the request
+    │   ├── ContextOverflow              the request is longer than the model's window
+    │   ├── RateLimited                  too many requests or tokens in a while: later
+    │   ├── ProviderDown                 an error of the provider's, no network, or no answer in time
+    │   ├── BrokenAnswer                 an answer that was cut off or makes no sense
+    │   ├── ScriptExhausted              a scripted provider was asked once more than it has answers
+    │   └── ReplayDiffers                a request is not the one that was recorded
     ├── ParseError (ValueError)          the model's answer lacks what its prompt declared
     ├── InvalidRequest                   a request of ours that the validator refuses: a defect of palaver
+    ├── MissingExtra                     a package that palaver can do without is not installed
     └── MediaUnavailable                 the bytes behind a reference are not in memory
 """
 
@@ -44,7 +55,7 @@ from __future__ import annotations
 
 from errno import ENOENT
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -52,7 +63,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Ambiguous",
+    "AuthenticationFailed",
+    "BrokenAnswer",
     "Conflict",
+    "ContextOverflow",
     "IllegalEntry",
     "InfeasibleBudget",
     "InvalidBundle",
@@ -64,11 +78,19 @@ __all__ = [
     "InvalidRequest",
     "MediaUnavailable",
     "MissingBlob",
+    "MissingExtra",
     "MissingMedia",
     "MissingStore",
+    "ModelUnavailable",
     "NotFound",
     "PalaverError",
     "ParseError",
+    "ProviderDown",
+    "ProviderError",
+    "RateLimited",
+    "ReplayDiffers",
+    "RequestRefused",
+    "ScriptExhausted",
     "StoreBusy",
     "StoreClosed",
     "StoreDamaged",
@@ -358,6 +380,145 @@ class UnsupportedCapability(StoreError):
         self.capability = capability
 
 
+# --- a model was asked ------------------------------------------------------------------------------------------------
+
+
+class ProviderError(PalaverError):
+    """A model was asked and gave no whole answer; the children say whose fault it is.
+
+    Attributes:
+        provider: Who was asked, as the adapter names itself.
+        model: The model that was asked, or empty.
+        status: The HTTP status of the answer, or None where none came.
+        code: The provider's own word for the error, or empty.
+        retry_after: Seconds the provider asks to wait before the next try, or None where it does not say.
+        retryable: Whether the same request may succeed later.
+        request_id: The provider's id of the request, for its support, or empty.
+        partial: What had come of the answer before it failed, an `AssistantMessage`, or None.
+    """
+
+    retryable: bool = False
+
+    def __init__(  # noqa: PLR0913 - the facts of a failed call
+        self,
+        message: str = "",
+        *,
+        provider: str = "",
+        model: str = "",
+        status: int | None = None,
+        code: str = "",
+        retry_after: float | None = None,
+        retryable: bool | None = None,
+        request_id: str = "",
+        partial: Any = None,  # noqa: ANN401 - an AssistantMessage: messages know errors, not the reverse
+        hint: str = "",
+    ) -> None:
+        """Keep the facts beside the message."""
+        super().__init__(message, hint=hint)
+        self.provider = provider
+        self.model = model
+        self.status = status
+        self.code = code
+        self.retry_after = retry_after
+        if retryable is not None:
+            self.retryable = retryable
+        self.request_id = request_id
+        self.partial = partial
+
+
+class AuthenticationFailed(ProviderError):
+    """The key is missing or wrong, or its account has no right or no credit for what was asked."""
+
+    hint = "Give the provider's key, as its own client reads it, or look at the account."
+
+
+class ModelUnavailable(ProviderError):
+    """The provider has no model of this name, or not for this account or in this place."""
+
+    hint = "Look at how the provider spells the model."
+
+
+class RequestRefused(ProviderError):
+    """The provider does not take the request: a parameter it does not know, or a rule that the request breaks."""
+
+
+class ContextOverflow(ProviderError):
+    """The request is longer than what the model reads; ``limit`` and ``asked`` in tokens, each None where nobody said."""
+
+    hint = "Send less: a context manager with a smaller budget, or a model with a larger window."
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        limit: int | None = None,
+        asked: int | None = None,
+        **facts: Any,  # noqa: ANN401 - those of ProviderError
+    ) -> None:
+        """Keep both figures beside the facts."""
+        super().__init__(message, **facts)
+        self.limit = limit
+        self.asked = asked
+
+
+class RateLimited(ProviderError):
+    """The account asked too often, or for too many tokens in a while; it may ask again after ``retry_after`` seconds."""
+
+    retryable = True
+    hint = "Wait, or ask less often."
+
+
+class ProviderDown(ProviderError):
+    """The provider failed, was overloaded or was not reached, or did not answer in time."""
+
+    retryable = True
+
+
+class BrokenAnswer(ProviderError):
+    """An answer that was cut off or makes no sense; ``partial`` is what had come of it."""
+
+    retryable = True
+
+
+class ScriptExhausted(ProviderError):
+    """A scripted provider was asked once more than its script has answers."""
+
+    hint = "Add an answer to the script, or look at why the model was asked again."
+
+
+class ReplayDiffers(ProviderError):
+    """A request is not the one that was recorded.
+
+    Attributes:
+        handle: The block where they part, or None where no recorded block stands there.
+        role: Who speaks there.
+        expected: What was recorded, from the first difference on.
+        found: What the request has instead, from the first difference on.
+        at: How many characters of the block agree.
+    """
+
+    hint = "The conversation was changed since it was recorded, or what is sent is chosen in another way now."
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        handle: str | None = None,
+        role: str = "",
+        expected: str = "",
+        found: str = "",
+        at: int = 0,
+        **facts: Any,  # noqa: ANN401 - those of ProviderError
+    ) -> None:
+        """Keep the place and both sides."""
+        super().__init__(message, **facts)
+        self.handle = handle
+        self.role = role
+        self.expected = expected
+        self.found = found
+        self.at = at
+
+
 # --- answers and defects ----------------------------------------------------------------------------------------------
 
 
@@ -412,3 +573,17 @@ class MediaUnavailable(PalaverError):
     """The bytes behind a media reference are not in memory."""
 
     hint = "Load them first with palaver.messages.hydrate()."
+
+
+class MissingExtra(PalaverError):
+    """``feature`` needs the package ``package``, which the extra ``extra`` of palaver installs."""
+
+    def __init__(self, feature: str, extra: str, *, package: str = "", hint: str = "") -> None:
+        """Say what is missing and how it is installed."""
+        self.feature = feature
+        self.extra = extra
+        self.package = package or extra
+        super().__init__(
+            f"{feature} needs the package {self.package}, which is not installed.",
+            hint=hint or f"Install it with: pip install 'palaver[{extra}]'.",
+        )
