@@ -1,0 +1,35 @@
+"""Models: a compiled request goes in, the events of an answer come out.
+
+A :class:`Provider` is the seam. Adapters over the vendors' own clients are modules of their own, loaded when they are asked for:
+`palaver.models.openai`, `palaver.models.anthropic`, `palaver.models.google`, `palaver.models.litellm`.
+"""
+
+from palaver.models.assembly import Assembly, collect
+from palaver.models.events import BlockEvent, Delta, End, Event, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
+from palaver.models.provider import Provider
+from palaver.models.retry import Attempt, Retry, with_retries
+from palaver.models.script import Answer, read_answer, read_script
+from palaver.models.scripted import ScriptedProvider
+from palaver.models.spoken import spoken
+
+__all__ = [
+    "Answer",
+    "Assembly",
+    "Attempt",
+    "BlockEvent",
+    "Delta",
+    "End",
+    "Event",
+    "Provider",
+    "Retry",
+    "ScriptedProvider",
+    "TextDelta",
+    "ThinkingDelta",
+    "ToolCallDelta",
+    "UsageEvent",
+    "collect",
+    "read_answer",
+    "read_script",
+    "spoken",
+    "with_retries",
+]
