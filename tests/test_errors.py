@@ -35,6 +35,10 @@ EXAMPLES: list[PalaverError] = [
     errors.ContextOverflow("Too long.", limit=1_000, asked=2_000, provider="openai"),
     errors.RateLimited("Later.", retry_after=2.5, status=429),
     errors.BrokenAnswer("Cut.", partial="as far as it came"),
+    errors.AgentFailure("It ended.", session="the trace"),
+    errors.RepairFailed("no number", 3, session="the trace"),
+    errors.StepsExhausted(5, session="the trace"),
+    errors.DecisionNeeded((), session="the trace"),
     errors.ReplayDiffers("Differs.", handle="d:1", role="user", expected="a", found="b", at=3),
 ]
 

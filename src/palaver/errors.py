@@ -45,6 +45,12 @@ data for the model and never one of these; a broken invariant of palaver itself 
     │   ├── BrokenAnswer                 an answer that was cut off or makes no sense
     │   ├── ScriptExhausted              a scripted provider was asked once more than it has answers
     │   └── ReplayDiffers                a request is not the one that was recorded
+    ├── AgentFailure                     an agent's turn ended without an answer; `session` has the whole trace
+    │   ├── ModelCallFailed              the model could not be asked; `error` is the provider's
+    │   ├── RepairFailed                 no answer was what the prompt declared, however often it was asked again
+    │   ├── StepsExhausted               the model went on calling tools after the last round it was allowed
+    │   └── CallbackFailed               a handler, listener or approver of the caller's raised
+    ├── DecisionNeeded                   a turn waits for a human's decision: nothing failed
     ├── ParseError (ValueError)          the model's answer lacks what its prompt declared
     ├── InvalidRequest                   a request of ours that the validator refuses: a defect of palaver
     ├── MissingExtra                     a package that palaver can do without is not installed
@@ -62,11 +68,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "AgentFailure",
     "Ambiguous",
     "AuthenticationFailed",
     "BrokenAnswer",
+    "CallbackFailed",
     "Conflict",
     "ContextOverflow",
+    "DecisionNeeded",
     "IllegalEntry",
     "InfeasibleBudget",
     "InvalidBundle",
@@ -81,6 +90,7 @@ __all__ = [
     "MissingExtra",
     "MissingMedia",
     "MissingStore",
+    "ModelCallFailed",
     "ModelUnavailable",
     "NotFound",
     "PalaverError",
@@ -88,9 +98,11 @@ __all__ = [
     "ProviderDown",
     "ProviderError",
     "RateLimited",
+    "RepairFailed",
     "ReplayDiffers",
     "RequestRefused",
     "ScriptExhausted",
+    "StepsExhausted",
     "StoreBusy",
     "StoreClosed",
     "StoreDamaged",
@@ -517,6 +529,85 @@ class ReplayDiffers(ProviderError):
         self.expected = expected
         self.found = found
         self.at = at
+
+
+# --- an agent's turn ended without an answer ----------------------------------------------------------------------------
+
+
+class AgentFailure(PalaverError):
+    """An agent's turn ended without an answer. The dialog is whole up to its last durable step, and `respond()` goes on from there.
+
+    Attributes:
+        session: The `AgentCallSession` of the call, with everything that was asked and answered.
+    """
+
+    def __init__(self, message: str = "", *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - errors know no room above
+        """Keep the trace beside the message."""
+        super().__init__(message, hint=hint)
+        self.session = session
+
+
+class ModelCallFailed(AgentFailure):
+    """The model could not be asked, as often as that was allowed; ``error`` is the last :class:`ProviderError`."""
+
+    def __init__(self, error: ProviderError, *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
+        """Say what the provider's error says."""
+        super().__init__(error.message, session=session, hint=hint or error.hint)
+        self.error = error
+
+
+class RepairFailed(AgentFailure):
+    """No answer was what the prompt declared; ``error`` says what was wrong with the last one."""
+
+    hint = "Look at session.invoke_traces; raise max_exception_retry, or ask for less structure."
+
+    def __init__(self, error: str, retries: int, *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
+        """Say what was wrong, and how often it was asked again."""
+        super().__init__(f"After {retries} repairs the answer is still refused: {error}", session=session, hint=hint)
+        self.error = error
+        self.retries = retries
+
+
+class StepsExhausted(AgentFailure):
+    """The model went on calling tools after the last round it was allowed; ``steps`` is how many those were."""
+
+    hint = "Raise max_interrupt_steps, or give the agent less to do at once."
+
+    def __init__(self, steps: int, *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
+        """Say how many rounds there were."""
+        super().__init__(
+            f"After {steps} rounds of tools the model was asked for its answer and called tools again.",
+            session=session,
+            hint=hint,
+        )
+        self.steps = steps
+
+
+class CallbackFailed(AgentFailure):
+    """Something of the caller's raised while a turn went on; ``what`` it was, and ``error`` is what it raised."""
+
+    def __init__(self, what: str, error: BaseException, *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
+        """Say what raised, and what."""
+        super().__init__(f"The {what} raised {type(error).__name__}: {error}", session=session, hint=hint)
+        self.what = what
+        self.error = error
+
+
+class DecisionNeeded(PalaverError):
+    """A turn waits for a human's decision about the ``calls``; nothing failed, and nothing waits in memory.
+
+    Attributes:
+        session: The `AgentCallSession` of the call.
+        calls: The calls that wait, each with `id`, `name` and `args`.
+    """
+
+    hint = "Decide with agent.approve(), deny() or edit(), here or in another process, then respond() again."
+
+    def __init__(self, calls: Iterable[Any], *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
+        """Say which tools wait."""
+        self.calls = tuple(calls)
+        super().__init__(f"Waiting for a decision: {', '.join(call.name for call in self.calls)}.", hint=hint)
+        self.session = session
 
 
 # --- answers and defects ----------------------------------------------------------------------------------------------

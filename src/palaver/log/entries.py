@@ -166,12 +166,22 @@ class Inbox(Entry):
 
 
 class Approval(Entry):
-    """A decision about a call that waits for one."""
+    """A decision about a call that waits for one.
+
+    Attributes:
+        call_id: The call.
+        decision: `approve`, `deny` or `edit`.
+        by: Who decided, or empty.
+        reason: Why, for the model; None where nobody said.
+        arguments: The arguments to run it with instead, where the decision is `edit`.
+    """
 
     kind: Literal["approval"] = "approval"
     call_id: str
     decision: str
     by: str = ""
+    reason: str | None = None
+    arguments: JsonValue = None
 
 
 class LateResult(Entry):
