@@ -25,6 +25,7 @@ EXAMPLES: list[PalaverError] = [
     errors.StoreTooNew(7, 5),
     errors.StoreDamaged("page 4", "its sum is wrong"),
     errors.StoreBusy("Busy."),
+    errors.LeaseHeld("indexer", "host-1", 7, 1_700_000_000.0),
     errors.UnsupportedCapability("search"),
     errors.InfeasibleBudget(1_000, 1_500, {"instructions": 1_200, "newest user message": 300}),
     errors.InvalidRequest("anthropic", ["a", "b"]),

@@ -26,6 +26,7 @@ data for the model and never one of these; a broken invariant of palaver itself 
     │   └── MissingStore
     ├── Ambiguous                        one name, several things
     ├── Conflict                         another writer was first: reload or fork
+    ├── LeaseHeld                        another process holds the lease, or took it over
     ├── StoreError                       the place where sessions lie
     │   ├── StoreTooNew                  written by a later palaver
     │   ├── StoreDamaged                 what was read is not what was written
@@ -33,6 +34,7 @@ data for the model and never one of these; a broken invariant of palaver itself 
     │   ├── StoreFull
     │   ├── StoreBusy
     │   ├── StoreClosed
+    │   ├── StoreUnavailable             the server does not answer, or went away
     │   └── UnsupportedCapability        this backend cannot do that
     ├── InfeasibleBudget                 what must be sent is larger than the budget: an answer, not a failure
     ├── ProviderError                    a model was asked and gave no whole answer
@@ -85,6 +87,7 @@ __all__ = [
     "InvalidMessage",
     "InvalidPrompt",
     "InvalidRequest",
+    "LeaseHeld",
     "MediaUnavailable",
     "MissingBlob",
     "MissingExtra",
@@ -110,6 +113,7 @@ __all__ = [
     "StoreFull",
     "StoreReadOnly",
     "StoreTooNew",
+    "StoreUnavailable",
     "UnknownDialog",
     "UnknownHandle",
     "UnknownModel",
@@ -336,6 +340,20 @@ class Conflict(PalaverError):
         self.actual = actual
 
 
+class LeaseHeld(PalaverError):
+    """``holder`` has the lease ``name`` until ``until``, in seconds since 1970-01-01 UTC; ``token`` is its fencing token."""
+
+    hint = "Wait for the end of the lease and ask again."
+
+    def __init__(self, name: str, holder: str, token: int, until: float, *, hint: str = "") -> None:
+        """Say whose it is, and how long."""
+        super().__init__(f"The lease {name!r} is held by {holder!r}, with token {token}.", hint=hint)
+        self.name = name
+        self.holder = holder
+        self.token = token
+        self.until = until
+
+
 # --- the place where sessions lie -------------------------------------------------------------------------------------
 
 
@@ -381,6 +399,10 @@ class StoreBusy(StoreError):
 
 class StoreClosed(StoreError):
     """The store was closed before this call."""
+
+
+class StoreUnavailable(StoreError):
+    """The server that keeps the store does not answer, or went away in the middle."""
 
 
 class UnsupportedCapability(StoreError):
