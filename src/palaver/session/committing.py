@@ -126,7 +126,7 @@ def _undone(reader: Reader, dialog_id: DialogId, seq: int) -> int | None:
 
 def _nothing_to_undo(reader: Reader, dialog_id: DialogId, at: int) -> InvalidInput:
     """Say why there is nothing to undo, and what to do instead."""
-    found = material(reader, held(reader, dialog_id, -1), whole=False)
+    found = material(reader, reader.node(dialog_id), NOTHING, whole=False)
     if found.place is not None and _in_force(reader, found.place.dialog, found.place.seq) >= 0:
         owner = found.place.dialog
         return InvalidInput(

@@ -81,10 +81,17 @@ class Edits:
         if policy and policy not in self.policies:
             self.policies.append(policy)
 
+    def all_shown(self, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
+        """Give the blocks as they are to be shown, without those that are left out; the same tuple when nothing is edited."""
+        if not (self.removed or self.shown_as or self.quarantined):
+            return blocks
+        shown = tuple([one for block in blocks if (one := self.shown(block)) is not None])
+        return blocks if shown == blocks else shown
+
     def shown(self, block: Block) -> Block | None:
         """Give the block as it is to be shown, or None when it is left out."""
         origin = block.origin
-        if origin is None or not (self.removed or self.shown_as or self.quarantined):
+        if origin is None:
             return block
         if origin in self.removed:
             return None

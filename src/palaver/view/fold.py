@@ -11,14 +11,17 @@ from dataclasses import dataclass, field
 
 from palaver.ids import DialogId
 from palaver.log import (
+    NOTHING,
     BranchSummary,
     Compaction,
     ContextEdit,
     Derived,
     Handle,
+    Header,
     Instructions,
     MessageEntry,
     ModelChange,
+    Node,
     Pin,
     Quarantine,
     Reader,
@@ -28,7 +31,7 @@ from palaver.log import (
 )
 from palaver.messages import CustomMessage, Message, Role, Speaker, TextContent, Trust
 from palaver.view.edits import Edits, handle_of
-from palaver.view.lines import Line, held, material, read
+from palaver.view.lines import Line, header_at, material, read
 from palaver.view.pairing import Pairing, blocks
 from palaver.view.reasons import Reason
 from palaver.view.view import Block, Omission, View
@@ -54,15 +57,48 @@ def fold(reader: Reader, dialog_id: DialogId, at: int | None = None, *, whole: b
     Raises:
         UnknownDialog: No such dialog.
     """
-    newest = reader.last(dialog_id).seq
-    upto = newest if at is None else min(at, newest)
-    found = material(reader, held(reader, dialog_id, upto), whole=whole)
-    state = _Fold(whole=whole)
-    if found.checkpoint is not None:
-        state.resume(found.checkpoint, read(reader, dialog_id, found.kept))
-    for line in read(reader, dialog_id, found.tail):
-        state.take(line)
-    return state.view(dialog_id, upto)
+    return Folding(reader, reader.node(dialog_id), whole=whole).view(header_at(reader, dialog_id, at))
+
+
+class Folding:
+    """A fold that is gone on with: what was read for one view is not read again for the next.
+
+    The log only grows, and a fold takes one entry after the other; so the view after more entries is what this one has in hand, and
+    those entries, unless a compaction came between: that is where a fold begins. Each view is the one that `fold` gives.
+    """
+
+    def __init__(self, reader: Reader, node: Node, *, whole: bool = False) -> None:
+        """Read nothing yet.
+
+        Args:
+            reader: Where the log is read from.
+            node: The dialog.
+            whole: True to pass over compactions and context edits.
+        """
+        self._reader = reader
+        self._node = node
+        self._whole = whole
+        self._upto = NOTHING
+        self._state: _Fold | None = None
+
+    def view(self, upto: Header) -> View:
+        """Give the view up to an own entry of the dialog, inclusive, given by its header; `NOTHING` for what is inherited only."""
+        dialog_id = self._node.dialog_id
+        state, self._state = self._state, None  # whatever raises leaves nothing half taken
+        if state is not None and self._leads_to(upto):
+            new: tuple[Span, ...] = (Span(dialog_id, self._upto.seq + 1, upto.seq + 1),)
+        else:
+            found = material(self._reader, self._node, upto, whole=self._whole)
+            state, new = _Fold(whole=self._whole), found.tail
+            if found.checkpoint is not None:
+                state.resume(found.checkpoint, read(self._reader, dialog_id, found.kept))
+        for line in read(self._reader, dialog_id, new):
+            state.take(line)
+        self._state, self._upto = state, upto
+        return state.view(dialog_id, upto.seq)
+
+    def _leads_to(self, upto: Header) -> bool:
+        return self._upto.seq <= upto.seq and (self._whole or self._upto.view_base == upto.view_base)
 
 
 @dataclass(slots=True)
@@ -86,9 +122,10 @@ class _Fold:
         self.instructions_left = checkpoint.leading
         self.edits.take(checkpoint.edits, checkpoint.omitted, checkpoint.policy)
         self.pairing.apart = self.edits.apart
+        self.pairing.edited = True
         for line in kept:
             self.take(line)
-        self.pairing.outdate(None)
+        self.pairing.edited = False
         if checkpoint.closed:
             self.pairing.response = None
 
@@ -134,6 +171,7 @@ class _Fold:
 
     def _pin(self, line: Line, entry: Pin) -> None:
         place = Handle(entry.target.dialog, entry.target.seq)
+        self.pairing.unsettle()
         self.pins.pop(place, None)
         if entry.pinned:
             self.pins[place] = line.handle
@@ -155,12 +193,12 @@ class _Fold:
     def _leads(self) -> bool:
         """Tell whether the next system message stands before the conversation; a checkpoint that dropped its beginning remembers."""
         if self.instructions_left is None:
-            return not self.pairing.exchanges
+            return not self.pairing.standing
         return len(self.leading_at) < self.instructions_left
 
     def _lead(self, line: Line, message: Message) -> None:
         """Take a system message that stands before the conversation: it is part of the instructions."""
-        said = list(blocks(line, message))
+        said = blocks(line, message)
         if not said:
             self.pairing.leave_out(line, Reason.EMPTY)
             return
@@ -178,9 +216,7 @@ class _Fold:
 
     def view(self, dialog_id: DialogId, at: int) -> View:
         """Give the view."""
-        system = tuple(
-            shown for block in (*self.sections, *self.leading) if (shown := self.edits.shown(block)) is not None
-        )
+        system = self.edits.all_shown((*self.sections, *self.leading))
         state = (*self.in_force.values(), *self.leading_at, *self.pins.values(), *self.edits.quarantined.values())
         removed = {gone.handle: gone for gone in self.pairing.doubled} | self.edits.removed
         return View(
@@ -188,7 +224,7 @@ class _Fold:
             at=at,
             system=system,
             tools=self.tools,
-            exchanges=self.pairing.finish(self.edits, frozenset(self.pins)),
+            exchanges=self.pairing.finish(self.edits, self.pins.keys()),
             omissions=(*self.edits.omissions, *self.pairing.omissions, *removed.values()),
             model=self.model,
             state=tuple(Span(place.dialog, place.seq, place.seq + 1) for place in state),

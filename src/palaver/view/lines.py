@@ -8,17 +8,20 @@ from typing import NamedTuple
 
 from palaver.ids import DialogId
 from palaver.log import (
+    NOTHING,
+    RULES,
     Compaction,
     Derived,
     Entry,
     Handle,
+    Header,
+    Node,
     Reader,
     Run,
     Span,
     clip,
     decode_entry,
     lineage,
-    rule,
 )
 
 
@@ -61,16 +64,30 @@ def held(reader: Reader, dialog_id: DialogId, at: int | None) -> tuple[Span, ...
     return lineage(reader.node(dialog_id), length)
 
 
-def material(reader: Reader, spans: Sequence[Span], *, whole: bool) -> Material:
-    """Find the newest checkpoint that holds for `spans`, and give what must be read.
+def header_at(reader: Reader, dialog_id: DialogId, at: int | None) -> Header:
+    """Give the header of a dialog's own entry `at`, or of the newest where there is none of that number or none is given.
+
+    Raises:
+        UnknownDialog: No such dialog.
+    """
+    newest = reader.last(dialog_id)
+    if at is None or at >= newest.seq:
+        return newest
+    return reader.header(dialog_id, at) if at >= 0 else NOTHING
+
+
+def material(reader: Reader, node: Node, upto: Header, *, whole: bool) -> Material:
+    """Find the newest checkpoint that holds for a dialog up to an own entry, and give what must be read.
 
     A checkpoint that an ancestor made holds for a fork only when the fork kept all that the checkpoint was computed from; a fork
     that kept a window (`last_n`) asked for exactly those messages, and gets them.
     """
+    spans = lineage(node, upto.seq + 1)
     if not whole:
         for index in range(len(spans) - 1, -1, -1):
             span = spans[index]
-            seq = reader.header(span.dialog, span.stop - 1).view_base
+            own = span.dialog == node.dialog_id
+            seq = (upto if own else reader.header(span.dialog, span.stop - 1)).view_base
             if seq < span.start:
                 continue
             entry = decode_entry(reader.body(span.dialog, seq))
@@ -80,7 +97,7 @@ def material(reader: Reader, spans: Sequence[Span], *, whole: bool) -> Material:
                 kept = tuple(_span(piece) if isinstance(piece, Run) else piece for piece in entry.pieces)
                 rest = tuple(part for part in (beside, after, *spans[index + 1 :]) if len(part))
                 return Material(entry, Handle(span.dialog, seq), kept, rest)
-    return Material(None, None, (), tuple(spans))
+    return Material(None, None, (), spans)
 
 
 def _span(run: Run) -> Span:
@@ -102,8 +119,8 @@ def read(reader: Reader, dialog_id: DialogId, pieces: Sequence[Span | Derived]) 
         dialog, inherited = piece.dialog, piece.dialog != dialog_id
         for seq, body in reader.bodies(dialog, piece.start, piece.stop):
             entry = decode_entry(body)
-            if rule(entry.kind).shown or entry.kind in _STATEFUL:
+            if entry.kind in _READ:
                 yield Line(Handle(dialog, seq), entry, len(body), inherited)
 
 
-_STATEFUL = frozenset({"pin", "quarantine", "model_change"})
+_READ = frozenset(kind for kind, law in RULES.items() if law.shown) | {"pin", "quarantine", "model_change"}

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 from palaver.log import Handle, Run, Span
 from palaver.messages import (
+    Content,
     ImageContent,
     Message,
     Role,
@@ -29,37 +31,35 @@ _FAILED = frozenset({StopReason.ERROR, StopReason.ABORT})
 
 
 @dataclass(slots=True)
-class Growing:
-    """An exchange while its entries are still coming.
+class Response:
+    """A model's response while its fragments and results may still come.
 
     Attributes:
-        role: The role of its first turn.
-        message: The message it began with, or None when it is derived.
-        blocks: What its first turn says so far.
-        results: The results so far, by the index in `blocks` of the call that each answers.
-        waiting: For each call id of the response, the indexes of its calls that have no result yet.
-        runs: The entries so far.
+        message: The message it began with.
         inherited: True when an ancestor owns its first entry.
+        stale: True when what stands before it was edited after it was said.
+        blocks: What it says so far.
+        results: The results so far, by the index in `blocks` of the call that each answers.
+        waiting: For each call id, the indexes of its calls that have no result yet.
+        runs: The entries so far.
         messages: How many messages it was made of.
         size: The size of its entries in bytes.
-        stale: True when what stands before it was edited after it was said.
     """
 
-    role: Role
-    message: Message | None = None
+    message: Message
+    inherited: bool
+    stale: bool
     blocks: list[Block] = field(default_factory=list)
     results: dict[int, Block] = field(default_factory=dict)
     waiting: dict[str, list[int]] = field(default_factory=dict)
     runs: list[Span] = field(default_factory=list)
-    inherited: bool = False
     messages: int = 0
     size: int = 0
-    stale: bool = False
 
     @property
-    def first(self) -> Handle | None:
-        """The handle of its first entry; None when it is derived."""
-        return Handle(self.runs[0].dialog, self.runs[0].start) if self.runs else None
+    def first(self) -> Handle:
+        """The handle of its first entry."""
+        return Handle(self.runs[0].dialog, self.runs[0].start)
 
     def count(self, line: Line, messages: int) -> None:
         """Count an entry as part of the exchange, once."""
@@ -74,19 +74,16 @@ class Growing:
         self.messages += messages
         self.size += line.size
 
-    def says(self, targets: Collection[Handle]) -> bool:
-        """Tell whether one of these places, a block or a whole entry, is in its first turn."""
-        said = {block.origin for block in self.blocks if block.origin is not None}
-        return any(
-            target in said or any((dialog, seq, None) == target for dialog, seq, _ in said) for target in targets
-        )
-
     def speak(self, blocks: Sequence[Block]) -> None:
-        """Add blocks to the first turn; their calls wait for results."""
+        """Add blocks to what it says; their calls wait for results."""
         for block in blocks:
             if isinstance(block.content, ToolCallContent):
                 self.waiting.setdefault(block.content.id, []).append(len(self.blocks))
             self.blocks.append(block)
+
+
+Standing: TypeAlias = Exchange | Response
+"""What was read so far, unedited: a response may still grow, everything else is whole at once."""
 
 
 @dataclass(slots=True)
@@ -95,34 +92,46 @@ class Pairing:
 
     A result that comes after a newer response began is not put back into the past: a request had been sent without it. It is shown
     where it came.
+
+    Attributes:
+        apart: The results that are shown where they stand, whatever call waits for them.
+        edited: True while what is read was said before what stands before it was edited.
+        standing: The exchanges so far, as they were said.
+        response: The newest response.
+        omissions: The entries that are left out.
+        doubled: The results that are left out because their call has one.
     """
 
     apart: AbstractSet[Handle] = frozenset()
-    exchanges: list[Growing] = field(default_factory=list)
-    response: Growing | None = None
+    edited: bool = False
+    standing: list[Standing] = field(default_factory=list)
+    response: Response | None = None
     omissions: list[Omission] = field(default_factory=list)
     doubled: list[Omission] = field(default_factory=list)
+    _newest: int = -1
+    _shown: list[Exchange | None] = field(default_factory=list)
 
     def derived(self, block: Block, line: Line | None = None) -> None:
         """Put in a text that no one said; `line` is the entry it stands for, where there is one."""
-        growing = Growing(role=Role.USER, blocks=[block])
-        if line is not None:
-            growing.count(line, 0)
-        self.exchanges.append(growing)
+        turn = Turn(role=Role.USER, blocks=(block,))
+        runs, size = ((_one(line),), line.size) if line is not None else ((), 0)
+        self.standing.append(Exchange(turns=(turn,), runs=runs, derived=True, size=size, stale=self.edited))
 
     def respond(self, line: Line, message: Message) -> None:
         """Take a model's response, or its next fragment."""
-        said = tuple(blocks(line, message))
+        said = blocks(line, message)
         if not said:
             failed = bool(message.error) or message.stop_reason in _FAILED
             self.leave_out(line, Reason.FAILED_RESPONSE if failed else Reason.EMPTY)
             return
-        fragment = self.response is not None and _continues(self.response, line, message)
-        if self.response is None or not fragment:
-            self.response = Growing(role=Role.ASSISTANT, message=message, inherited=line.inherited)
-            self.exchanges.append(self.response)
-        self.response.count(line, 0 if fragment else 1)
-        self.response.speak(said)
+        response = self.response
+        fragment = response is not None and _continues(response, line, message)
+        if response is None or not fragment:
+            response = self.response = Response(message, line.inherited, self.edited)
+            self._newest = len(self.standing)
+            self.standing.append(response)
+        response.count(line, 0 if fragment else 1)
+        response.speak(said)
 
     def say(self, line: Line, message: Message, role: Role) -> None:
         """Take a user's, a tool's or a late system message: results go to their calls, the rest is an exchange of its own."""
@@ -136,9 +145,16 @@ class Pairing:
             else:
                 rest.extend(_as_text(block, block.content))
         if rest:
-            growing = Growing(role=role, message=message, blocks=rest)
-            growing.count(line, 0 if placed else 1)
-            self.exchanges.append(growing)
+            turn = _turn(role, message, tuple(rest))
+            self.standing.append(
+                Exchange(
+                    turns=(turn,),
+                    runs=(_one(line),),
+                    messages=0 if placed else 1,
+                    size=line.size,
+                    stale=self.edited,
+                )
+            )
         elif not placed:
             self.leave_out(line, Reason.EMPTY)
 
@@ -156,63 +172,104 @@ class Pairing:
 
     def leave_out(self, line: Line, reason: Reason) -> None:
         """Leave a whole message out."""
-        dialog, seq, _ = line.handle
-        self.omissions.append(Omission(reason=reason, span=Span(dialog, seq, seq + 1), messages=1, size=line.size))
+        self.omissions.append(Omission(reason=reason, span=_one(line), messages=1, size=line.size))
 
-    def outdate(self, targets: Collection[Handle] | None) -> None:
-        """Take down that what was said so far was edited, from the first of these places on; None: from the beginning.
+    def outdate(self, targets: Collection[Handle]) -> None:
+        """Take down that what was said so far was edited, from the first of these places on.
 
         A result that is edited outdates what was said after it, not the words that called for it.
         """
-        for index, growing in enumerate(self.exchanges):
-            if targets is None or any(target in run for run in growing.runs for target in targets):
-                first = index if targets is None or growing.says(targets) else index + 1
-                for later in self.exchanges[first:]:
-                    later.stale = True
+        self.unsettle()
+        for index, one in enumerate(self.standing):
+            if any(target in run for run in one.runs for target in targets):
+                for later in range(index if _says(one, targets) else index + 1, len(self.standing)):
+                    self.standing[later] = _outdated(self.standing[later])
                 return
 
-    def finish(self, edits: Edits, pins: frozenset[Handle]) -> tuple[Exchange, ...]:
-        """Give the exchanges as they are to be shown."""
-        made = (self._exchange(growing, edits, pins) for growing in self.exchanges)
-        return tuple(exchange for exchange in made if exchange is not None)
+    def unsettle(self) -> None:
+        """Take down that exchanges are to be shown in another way than before."""
+        self._shown.clear()
 
-    def _exchange(self, growing: Growing, edits: Edits, pins: frozenset[Handle]) -> Exchange | None:
-        said = tuple([shown for block in growing.blocks if (shown := edits.shown(block)) is not None])
+    def finish(self, edits: Edits, pins: Collection[Handle]) -> tuple[Exchange, ...]:
+        """Give the exchanges as they are to be shown: what stands before the newest response is settled, and made once."""
+        shown = self._shown
+        shown += [self._as_shown(one, edits, pins) for one in self.standing[len(shown) :]]
+        made = tuple([exchange for exchange in shown if exchange is not None])
+        if self.response is not None:
+            del shown[self._newest :]
+        return made
+
+    def _as_shown(self, one: Standing, edits: Edits, pins: Collection[Handle]) -> Exchange | None:
+        if isinstance(one, Response):
+            return _responded(one, edits, pins, live=one is self.response and not one.inherited)
+        first = one.turns[0]
+        said = edits.all_shown(first.blocks)
         if not said:
             return None
-        live = growing is self.response and not growing.inherited
-        results = tuple(_results(growing, edits, live=live)) if growing.waiting else ()
-        turns = (_turn(growing, said), Turn(role=Role.TOOL, blocks=results)) if results else (_turn(growing, said),)
-        return Exchange(
-            turns=turns,
-            runs=tuple(growing.runs),
-            pinned=bool(pins) and any(pin in run for run in growing.runs for pin in pins),
-            open=any(block.derived == "pending" for block in results),
-            derived=growing.message is None,
-            messages=growing.messages,
-            size=growing.size,
-            stale=growing.stale,
-        )
+        turns = one.turns if said is first.blocks else (replace(first, blocks=said),)
+        pinned = bool(pins) and _holds(one.runs, pins)
+        return one if turns is one.turns and not pinned else replace(one, turns=turns, pinned=pinned)
 
 
-def _continues(response: Growing, line: Line, message: Message) -> bool:
+def _continues(response: Response, line: Line, message: Message) -> bool:
     """Tell whether a message goes on with a response.
 
     It does when it has the same id; or, where ids are not recorded, when it makes further calls directly after calls that nothing has
     answered yet: no provider answers unanswered calls with a new response, so that was one, recorded call by call.
     """
     if message.response_id:
-        return response.message is not None and response.message.response_id == message.response_id
+        return response.message.response_id == message.response_id
     dialog, seq, _ = line.handle
     neighbours = bool(response.runs) and (response.runs[-1].dialog, response.runs[-1].stop) == (dialog, seq)
     return neighbours and bool(response.waiting) and not response.results and bool(message.tool_calls())
 
 
-def _results(growing: Growing, edits: Edits, *, live: bool) -> Iterator[Block]:
+def _one(line: Line) -> Span:
+    dialog, seq, _ = line.handle
+    return Span(dialog, seq, seq + 1)
+
+
+def _says(one: Standing, targets: Collection[Handle]) -> bool:
+    """Tell whether one of these places, a block or a whole entry, is in its first turn."""
+    blocks = one.blocks if isinstance(one, Response) else one.turns[0].blocks
+    said = {block.origin for block in blocks if block.origin is not None}
+    return any(target in said or any((dialog, seq, None) == target for dialog, seq, _ in said) for target in targets)
+
+
+def _outdated(one: Standing) -> Standing:
+    if isinstance(one, Exchange):
+        return one if one.stale else replace(one, stale=True)
+    one.stale = True
+    return one
+
+
+def _holds(runs: Sequence[Span], places: Collection[Handle]) -> bool:
+    return any(place in run for run in runs for place in places)
+
+
+def _responded(response: Response, edits: Edits, pins: Collection[Handle], *, live: bool) -> Exchange | None:
+    """Give a response with a result for each of its calls, as it is to be shown."""
+    said = edits.all_shown(tuple(response.blocks))
+    if not said:
+        return None
+    spoken = _turn(Role.ASSISTANT, response.message, said)
+    results = tuple(_results(response, edits, live=live)) if response.waiting else ()
+    return Exchange(
+        turns=(spoken, Turn(role=Role.TOOL, blocks=results)) if results else (spoken,),
+        runs=tuple(response.runs),
+        pinned=bool(pins) and _holds(response.runs, pins),
+        open=any(block.derived == "pending" for block in results),
+        messages=response.messages,
+        size=response.size,
+        stale=response.stale,
+    )
+
+
+def _results(response: Response, edits: Edits, *, live: bool) -> Iterator[Block]:
     """Give one result for each call, in the order of the calls."""
-    for index, block in enumerate(growing.blocks):
+    for index, block in enumerate(response.blocks):
         if isinstance(block.content, ToolCallContent):
-            answer = growing.results.get(index)
+            answer = response.results.get(index)
             shown = None if answer is None else edits.shown(answer)
             yield _missing(block, block.content, live=live) if shown is None else shown
 
@@ -228,32 +285,34 @@ def _missing(block: Block, call: ToolCallContent, *, live: bool) -> Block:
     )
 
 
-def _turn(growing: Growing, said: tuple[Block, ...]) -> Turn:
-    message = growing.message
-    if message is None:
-        return Turn(role=growing.role, blocks=said)
+def _turn(role: Role, message: Message, said: tuple[Block, ...]) -> Turn:
     extra = message.__pydantic_extra__
     return Turn(
-        role=growing.role,
+        role=role,
         blocks=said,
-        name="" if message.name in (growing.role, message.role) else message.name,
+        name="" if message.name in (role, message.role) else message.name,
         model=message.model or "",
         provider=str(extra.get("provider", "")) if extra else "",
     )
 
 
-def blocks(line: Line, message: Message) -> Iterator[Block]:
+def blocks(line: Line, message: Message) -> tuple[Block, ...]:
     """Give the blocks of a message that say something, each with its handle."""
     dialog, seq, _ = line.handle
     speaker = message.speaker
-    for index, content in enumerate(message.contents):
-        if _says_something(content):
-            yield Block(content=content, origin=Handle(dialog, seq, index), speaker=speaker, trust=speaker.trust)
+    trust = speaker.trust
+    return tuple(
+        [
+            Block(content=content, origin=Handle(dialog, seq, index), speaker=speaker, trust=trust)
+            for index, content in enumerate(message.contents)
+            if _says_something(content)
+        ]
+    )
 
 
-def _says_something(content: object) -> bool:
+def _says_something(content: Content) -> bool:
     if isinstance(content, TextContent):
-        return bool(content.content.strip())
+        return bool(content.content) and not content.content.isspace()
     if isinstance(content, ThinkingContent):
         return bool(content.content or content.signature or content.redacted or content.artefact)
     return True
