@@ -17,6 +17,7 @@ EXAMPLES: list[PalaverError] = [
     errors.InvalidPrompt("No.", missing=["who"]),
     errors.IllegalEntry("No.", kind="call_result", rule="one result a call"),
     errors.UnsupportedTranscript("a.bin", "it is binary", tried=["pi"]),
+    errors.InvalidConfig("unknown.", file="a.yaml", line=3, key="agents[0].modle", close=["model"]),
     errors.UnknownModel("gpt", close=["gpt-5"]),
     errors.MissingBlob("0" * 64),
     errors.NotFound("x", what="alias"),

@@ -13,7 +13,8 @@ data for the model and never one of these; a broken invariant of palaver itself 
     │   ├── IllegalEntry                 an entry that the legality table refuses
     │   ├── InvalidHandle                a handle that is not spelt like one
     │   ├── UnsupportedTranscript        a file in no known format
-    │   └── InvalidBundle                a bundle whose frames or sums are wrong
+    │   ├── InvalidBundle                a bundle whose frames or sums are wrong
+    │   └── InvalidConfig                a configuration: its file, line and key, and what is close
     ├── NotFound (KeyError)              the caller named something that is not there
     │   ├── UnknownSession
     │   ├── UnknownDialog
@@ -22,6 +23,8 @@ data for the model and never one of these; a broken invariant of palaver itself 
     │   ├── UnknownProfile
     │   ├── UnknownModel
     │   ├── UnknownPolicy
+    │   ├── UnknownTool
+    │   ├── UnknownTactic
     │   ├── MissingBlob
     │   └── MissingStore
     ├── Ambiguous                        one name, several things
@@ -81,6 +84,7 @@ __all__ = [
     "IllegalEntry",
     "InfeasibleBudget",
     "InvalidBundle",
+    "InvalidConfig",
     "InvalidHandle",
     "InvalidInput",
     "InvalidMedia",
@@ -121,6 +125,8 @@ __all__ = [
     "UnknownProfile",
     "UnknownPrompt",
     "UnknownSession",
+    "UnknownTactic",
+    "UnknownTool",
     "UnsupportedCapability",
     "UnsupportedTranscript",
 ]
@@ -235,6 +241,25 @@ class InvalidBundle(InvalidInput):
     """A bundle whose frames, sums or contents are not as its writer left them."""
 
 
+class InvalidConfig(InvalidInput):
+    """A configuration that cannot be used, at ``key`` in ``file``, line ``line``; ``close`` are words that were perhaps meant.
+
+    Lines count from 1; 0 and an empty file or key stand where there is none to name, as for a configuration that came as a mapping.
+    """
+
+    def __init__(
+        self, what: str, *, file: str = "", line: int = 0, key: str = "", close: Iterable[str] = (), hint: str = ""
+    ) -> None:
+        """Compose the sentence from the place and what is wrong there."""
+        self.file = str(file)
+        self.line = line
+        self.key = key
+        self.close = tuple(close)
+        place = f"{self.file or 'line'}{':' if self.file else ' '}{line}" if line else self.file
+        near = f" Close: {', '.join(self.close)}." if self.close else ""
+        super().__init__(f"{', '.join(filter(None, (place, key)))}: {what}{near}".removeprefix(": "), hint=hint)
+
+
 # --- the caller named something that is not there ---------------------------------------------------------------------
 
 
@@ -293,6 +318,18 @@ class UnknownPolicy(NotFound):
     """No context policy is registered under this name."""
 
     what = "policy"
+
+
+class UnknownTool(NotFound):
+    """No function is registered under this reference."""
+
+    what = "tool"
+
+
+class UnknownTactic(NotFound):
+    """No tactic is registered under this name."""
+
+    what = "tactic"
 
 
 class MissingBlob(NotFound):
