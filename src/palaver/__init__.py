@@ -145,6 +145,14 @@ if TYPE_CHECKING:
     )
     from palaver.store import Durability, MemoryStore, SqliteStore, Store, open_store
     from palaver.tokens import Budget
+    from palaver.tools import (
+        CallContext,
+        Function,
+        Toolbox,
+        ToolOutcome,
+        ToolReply,
+        tool,
+    )
     from palaver.view import Plan, View
     from palaver.wire import Call, Profile, Request
 
@@ -163,6 +171,7 @@ __all__ = [
     "BrokenAnswer",
     "Budget",
     "Call",
+    "CallContext",
     "CallbackFailed",
     "CompactionSummaryMessage",
     "Composed",
@@ -180,6 +189,7 @@ __all__ = [
     "Event",
     "Fit",
     "FullContext",
+    "Function",
     "FunctionCall",
     "Handle",
     "IllegalEntry",
@@ -257,7 +267,10 @@ __all__ = [
     "ToolCallDelta",
     "ToolKind",
     "ToolMessage",
+    "ToolOutcome",
+    "ToolReply",
     "ToolResultContent",
+    "Toolbox",
     "Trust",
     "UnknownContent",
     "UnknownDialog",
@@ -284,6 +297,7 @@ __all__ = [
     "open_store",
     "rebuild",
     "set_default_runtime",
+    "tool",
 ]
 
 _ROOMS = {
@@ -332,6 +346,14 @@ _ROOMS = {
     ),
     "palaver.store": ("Durability", "MemoryStore", "SqliteStore", "Store", "open_store"),
     "palaver.tokens": ("Budget",),
+    "palaver.tools": (
+        "CallContext",
+        "Function",
+        "ToolOutcome",
+        "ToolReply",
+        "Toolbox",
+        "tool",
+    ),
     "palaver.view": ("Plan", "View"),
     "palaver.wire": ("Call", "Profile", "Request"),
 }
