@@ -106,6 +106,15 @@ def test_a_path_that_is_no_file(palaver: Palaver, tmp_path: Path) -> None:
         is_clear(palaver("import", path), 3, word)
 
 
+@pytest.mark.skipif(
+    not Path("/proc/self/mem").exists(), reason="needs a file that cannot be read at its beginning, as Linux has"
+)
+@pytest.mark.parametrize("command", ["import", "doctor"])
+def test_a_file_that_the_system_cannot_read(palaver: Palaver, command: str) -> None:
+    """An error of the disk while a transcript is read is told of the transcript, not of the output."""
+    is_clear(palaver(command, "/proc/self/mem"), 3, "/proc/self/mem")
+
+
 GARBAGE = {
     "zeros": b"",
     "letters": b"garbage ",

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import subprocess
+import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from typer.main import get_command
 
 from palaver.cli.app import app
@@ -18,6 +23,7 @@ from palaver.store import open_store
 from palaver.transcripts import EXPORTS
 from palaver.wire import PROFILES, validate
 from tests.cli.commands import CODE, PATH, Palaver, child, rollout, run, talk
+from tests.formats.transcripts import Claude, text
 
 COMMANDS: dict[str, Any] = vars(get_command(app))["commands"]
 
@@ -179,6 +185,31 @@ def test_the_table_of_sessions_keeps_its_numbers_on_any_terminal(
     assert all(len(each) <= int(columns) for each in (head.rstrip(), line.rstrip())) or columns == "60"
 
 
+def test_a_long_name_costs_no_number(palaver: Palaver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that is longer than the line is cut on a screen, and whole in a pipe; the id is there in both."""
+    name = "a-long-name-" * 20
+    row = palaver.imported(rollout(), f"{name}.jsonl")
+    piped = palaver("sessions").out
+    monkeypatch.setenv("COLUMNS", "80")
+    on_screen = palaver("sessions").out
+
+    assert name in piped
+    assert name not in on_screen
+    assert all(row["session"][:12] in shown for shown in (piped, on_screen))
+    assert max(map(len, on_screen.splitlines())) <= 80
+
+
+def test_an_unknown_session_says_where_names_are(stocked: Palaver) -> None:
+    """Whoever names a session wrongly is told what lists them."""
+    assert "`palaver sessions` lists them" in stocked("show", "nothing").err
+
+
+def test_the_package_runs_as_a_module() -> None:
+    """`python -m palaver` is the command line."""
+    ran = subprocess.run([sys.executable, "-m", "palaver", "--version"], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, run("--version").out)
+
+
 def test_tree_marks_the_dialog_that_is_taken(stocked: Palaver) -> None:
     """One dialog is the main one, with --json too: the one that view shows when none is named; every line says the relation."""
     rows = stocked("tree", "talk", "--json").rows()
@@ -281,8 +312,31 @@ def test_view_leaves_out_under_a_budget_and_says_what(stocked: Palaver) -> None:
     assert row["omitted"]
     for gone in row["omitted"]:
         assert gone["reason"]
-        assert stocked("recall", gone["place"].partition(" ")[0]).code == 0
+        assert stocked("recall", gone["place"]).code == 0
     assert "palaver recall" in words.err
+
+
+def test_every_place_that_a_view_names_is_recalled(palaver: Palaver) -> None:
+    """A run of entries that was left out is brought back entry by entry, by the words that named it, also those of the Markdown."""
+    session = Claude()
+    for turn in range(12):
+        session.user(f"u{turn}", f"question {turn} " + "because " * 80)
+        session.model(f"a{turn}", f"m{turn}", text(f"answer {turn}"))
+    palaver.imported(session.bytes())
+    words = ("view", "talk", "--budget", "900")
+    runs = [gone["place"] for gone in palaver(*words, "--json").row()["omitted"] if "-" in gone["place"]]
+    shown = palaver(*words, "--explain")
+
+    assert runs
+    for run_ in runs:
+        first, last = map(int, run_.partition(":")[2].split("-"))
+        assert run_ in shown.out
+        assert run_ in shown.err
+        assert len(palaver("recall", run_, "--json").rows()) == last - first + 1
+    assert "question 1 because" in palaver("recall", runs[0]).out
+    assert "answer 0" in palaver("recall", runs[0]).out
+    assert palaver("recall", runs[0].partition("-")[0] + "-99999").code == 4
+    assert palaver("recall", runs[0].partition(":")[0] + ":5-2").code == 3
 
 
 def test_an_infeasible_budget_is_an_answer(stocked: Palaver) -> None:
@@ -332,6 +386,38 @@ def test_a_bundle_goes_from_store_to_store(stocked: Palaver, tmp_path: Path) -> 
     assert again.read_bytes() == bundle.read_bytes()
     assert other("import", bundle, "--json").row()["outcome"] == "unchanged"
     assert other("doctor").code == 0
+
+
+@pytest.mark.parametrize(
+    "pack", [bytes, gzip.compress, zstandard.ZstdCompressor().compress], ids=["as is", "gz", "zst"]
+)
+def test_a_bundle_is_read_as_it_lies_there(stocked: Palaver, tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """A bundle that was compressed since is imported, examined and repaired like one as it was written; a damaged one is called damaged."""
+    bundle = tmp_path / "talk.palaver"
+    stocked("export", "talk", "--to", "bundle", "-o", bundle)
+    whole = bundle.read_bytes()
+    bundle.write_bytes(pack(whole))
+    other = Palaver(tmp_path / "other")
+
+    assert other("doctor", bundle).out.startswith(f"{bundle}: talk: healthy")
+    assert other("import", bundle, "--json").row()["outcome"] == "new"
+    assert other("import", bundle, "--json").row()["outcome"] == "unchanged"
+    bundle.write_bytes(pack(whole[:-100]))
+    for command in ("import", "doctor"):
+        ran = other(command, bundle)
+        assert (ran.code, "is damaged at byte" in ran.err) == (3, True), command
+
+
+def test_a_bundle_that_grew_says_so(stocked: Palaver, tmp_path: Path) -> None:
+    """Taking a bundle of a session that went on is `grown`, not `new`."""
+    bundle, other = tmp_path / "talk.palaver", Palaver(tmp_path / "other")
+    stocked("export", "talk", "--to", "bundle", "-o", bundle)
+    other("import", bundle)
+    with closing(open_store(str(stocked.store), create=False)) as store:
+        Session.open("talk", store).root.put_text("And then?")
+    stocked("export", "talk", "--to", "bundle", "-o", bundle)
+
+    assert other("import", bundle, "--json").row()["outcome"] == "grown"
 
 
 # --- doctor ---------------------------------------------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ def test_an_import_that_was_cut_off_is_taken_up(palaver: Palaver, signal: str, c
     )
     assert (ran.returncode, ran.stdout) == (code, "")
     assert "Traceback" not in ran.stderr
+    assert ("interrupted" in ran.stderr) == (signal == "SIGINT")
     if palaver.store.exists():
         assert palaver("doctor").code == 0
         assert palaver("sessions", "--json").rows() == []

@@ -73,7 +73,10 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(words: list[str]) -> int:
     """Run a command and tell how it ended. What cannot be written to standard output is left to the caller."""
     try:
-        return int(app(words, standalone_mode=False) or Exit.OK)
+        code = int(app(words, standalone_mode=False) or Exit.OK)
+        return (
+            _interrupted() if code == Exit.INTERRUPTED else code
+        )  # Typer turns Ctrl-C within a command into this number
     except (typer.Abort, KeyboardInterrupt):
         return _interrupted()
     except typer.TyperException as error:

@@ -17,7 +17,16 @@ from palaver.errors import StoreDamaged, UnknownSession
 from palaver.ids import DialogId, SessionId
 from palaver.session import Session
 from palaver.store import Store
-from palaver.transcripts import Diagnosis, Finding, Importer, examine, examine_file, repair
+from palaver.transcripts import (
+    Diagnosis,
+    Finding,
+    Importer,
+    examine,
+    examine_file,
+    import_bundle_file,
+    is_bundle,
+    repair,
+)
 
 _SHOWN = 12
 _BEYOND = frozenset({"over_window", "damaged_source", "dangling_parent"})
@@ -83,6 +92,9 @@ def _chosen(store: Store, target: str | None) -> Iterator[SessionId]:
 
 def _mend_file(target: str, url: str | None, *, json: bool) -> None:
     with opened(url, create=True) as store:
+        if is_bundle(target):
+            _mend(store, import_bundle_file(store, target).session_id, None, json=json)
+            return
         for one in Importer(store).import_path(target):
             _mend(store, one.session_id, None, json=json)
 

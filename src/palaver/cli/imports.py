@@ -16,9 +16,8 @@ from palaver.cli.surroundings import errors, output, visible
 from palaver.errors import InvalidInput, PalaverError, UnsupportedTranscript
 from palaver.formats.events import Loss
 from palaver.store import Store
-from palaver.transcripts import Imported, Importer, import_bundle, losses_by_code
+from palaver.transcripts import Imported, Importer, import_bundle_file, is_bundle, losses_by_code
 
-_BUNDLE = b"palaver-bundle "
 _SHOWN = 5
 
 
@@ -60,43 +59,50 @@ def run(
 def _import(importer: Importer, path: Path, say: Callable[[dict[str, object]], None]) -> PalaverError | None:
     """Import one file, and give what was wrong with it; what is wrong with the store is raised."""
     try:
-        for row in _imported(importer, importer.store, path):
+        for row in _read(_imported(importer, importer.store, path), path):
             say(row)
     except InvalidInput as error:
         return error
-    except OSError as error:
-        if error.filename is None:
-            raise  # standard output
-        return UnsupportedTranscript(path, f"it cannot be read ({error.strerror})")
     return None
 
 
+def _read(rows: Iterator[dict[str, object]], path: Path) -> Iterator[dict[str, object]]:
+    """Give rows; what the system says while one is made is about the file, and what it says while one is printed is not.
+
+    Raises:
+        UnsupportedTranscript: The file cannot be read.
+    """
+    while True:
+        try:
+            row = next(rows, None)
+        except OSError as error:
+            raise UnsupportedTranscript(path, f"it cannot be read ({error.strerror or error})") from error
+        if row is None:
+            return
+        yield row
+
+
 def _imported(importer: Importer, store: Store, path: Path) -> Iterator[dict[str, object]]:
-    if path.is_file() and _is_bundle(path):
-        with path.open("rb") as file:
-            taken = import_bundle(store, file.read, str(path))
+    if is_bundle(path):
+        taken = import_bundle_file(store, path)
         record = store.session(taken.session_id)
         nodes = store.nodes(taken.session_id)
+        total = sum(store.last(node.dialog_id).seq + 1 for node in nodes)
         yield {
             "file": str(path),
             "format": "palaver-bundle",
             "session": taken.session_id,
             "name": record.name,
-            "outcome": "new" if taken.entries else "unchanged",
+            "outcome": "unchanged" if not taken.entries else "new" if taken.entries == total else "grown",
             "dialogs": taken.dialogs,
             "entries": taken.entries,
-            "records": sum(store.last(node.dialog_id).seq + 1 for node in nodes),
+            "records": total,
             "messages": sum(store.last(node.dialog_id).number for node in nodes),
             "lost": [],
         }
         return
     for one in importer.import_path(path):
         yield _row(one)
-
-
-def _is_bundle(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(_BUNDLE)) == _BUNDLE
 
 
 def _row(one: Imported) -> dict[str, object]:

@@ -17,6 +17,7 @@ from palaver.errors import (
     NotFound,
     PalaverError,
     StoreError,
+    UnknownSession,
 )
 from palaver.messages import canonical_json
 
@@ -108,8 +109,12 @@ def tell(error: PalaverError, *, json: bool) -> Exit:
                 console.print(f"  {tokens:>10,}  {part}")
             console.print(error.hint)
         else:
-            console.print(f"palaver: {error}", style="red")
+            console.print(f"palaver: {error}{_where_names_are(error)}", style="red")
     return exit_code(error)
+
+
+def _where_names_are(error: PalaverError) -> str:
+    return " `palaver sessions` lists them." if isinstance(error, UnknownSession) else ""
 
 
 def print_json(value: object, *, aside: bool = False) -> None:

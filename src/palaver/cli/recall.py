@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated
 
 import typer
@@ -9,9 +10,13 @@ import typer
 from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import write
+from palaver.errors import InvalidHandle, UnknownHandle
 from palaver.log import Entry, Handle, MessageEntry
 from palaver.messages import Content, TextContent, ToolCallContent, ToolResultContent
 from palaver.session import Session
+
+_RUN = re.compile(r"(?P<first>[^:]+:\d{1,12})-(?P<last>\d{1,12})")
+"""A run of entries, as a view names one that it leaves out: `3f2a91c07b5e:12-40`, both ends included."""
 
 
 def register(app: typer.Typer) -> None:
@@ -21,28 +26,58 @@ def register(app: typer.Typer) -> None:
 
 def run(
     handle: Annotated[
-        str, typer.Argument(metavar="HANDLE", help="As it stands in a placeholder: dialog:entry or dialog:entry:block.")
+        str,
+        typer.Argument(
+            metavar="HANDLE",
+            help="As it stands in a placeholder or a report: dialog:entry, dialog:entry:block, or dialog:first-last.",
+        ),
     ],
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
-    """Give back what a handle stands for, whole, from whichever session and branch it is in."""
+    """Give back what a handle stands for, whole, from whichever session and branch it is in; of a run of entries, each one after its handle."""
     with opened(store) as source:
-        named = Handle.parse(handle)
+        named, last = _parse(handle)
         dialog_id = source.resolve(named.dialog)
         session = Session.open(source.node(dialog_id).session_id, source)
-        found = session.recall(named._replace(dialog=dialog_id))
-        if json:
-            print_json(
-                {
-                    "handle": f"{dialog_id}{handle[len(named.dialog) :]}",
-                    "session": session.session_id,
-                    "found": found.model_dump(mode="json"),
-                }
-            )
-        else:
-            write(f"{_text(found)}\n")
+        places = [named._replace(dialog=dialog_id)]
+        if last is not None:
+            newest = source.last(dialog_id).seq
+            if last > newest:
+                raise UnknownHandle(handle, hint=f"The newest entry of this dialog is {newest}.")
+            places = [Handle(dialog_id, seq) for seq in range(named.seq, last + 1)]
+        for place in places:
+            found = session.recall(place)
+            if json:
+                print_json(
+                    {
+                        "handle": f"{dialog_id}:{str(place).partition(':')[2]}",
+                        "session": session.session_id,
+                        "found": found.model_dump(mode="json"),
+                    }
+                )
+            else:
+                write(f"{_text(found)}\n" if last is None else f"{place}  {_who(found)}\n{_text(found)}\n\n")
     return Exit.OK
+
+
+def _parse(text: str) -> tuple[Handle, int | None]:
+    """Read a handle, or a run of entries, whose last number is included; that number is None for a handle.
+
+    Raises:
+        InvalidHandle: It is neither.
+    """
+    found = _RUN.fullmatch(text.strip())
+    if found is None:
+        return Handle.parse(text), None
+    first, last = Handle.parse(found["first"]), int(found["last"])
+    if last < first.seq:
+        raise InvalidHandle(f"{text!r} ends before it begins.")
+    return first, last
+
+
+def _who(found: Entry | Content) -> str:
+    return f"{found.message.role.value}:" if isinstance(found, MessageEntry) else f"{getattr(found, 'kind', 'block')}:"
 
 
 def _text(found: Entry | Content) -> str:

@@ -38,12 +38,14 @@ def run(
                 print_json(row)
             return Exit.OK
         table = _table(rows)
-    output().print(table if table.row_count else "No sessions. `palaver import PATH` brings some in.")
+    console = output()
+    table.expand = console.measure(table).maximum >= console.width  # only then do the ratios of its columns count
+    console.print(table if table.row_count else "No sessions. `palaver import PATH` brings some in.")
     return Exit.OK
 
 
 def _table(rows: Iterable[Mapping[str, Any]]) -> Table:
-    """Make a table whose numbers are always there; names and folders are cut where the line is too short."""
+    """Make a table whose numbers are always there; names and folders are cut where a terminal's line is too short, and only there."""
     table = Table(box=None, pad_edge=False)
     for title, width in (("session", 12), ("newest (UTC)", 16)):
         table.add_column(title, no_wrap=True, min_width=width)

@@ -9,6 +9,8 @@ from typing import Any
 
 from rich.console import Console
 
+_NO_SCREEN = 10_000  # columns: a program or a pager reads, and cuts for itself
+
 STORE_VARIABLE = "PALAVER_STORE"
 """The environment variable that names the store."""
 
@@ -54,9 +56,15 @@ class _Screen(Console):
         super().print(*(visible(one) if isinstance(one, str) else one for one in objects), **options)
 
 
+def on_a_screen() -> bool:
+    """Tell whether lines have a width: that of the terminal, or of COLUMNS. A file or a pipe has none."""
+    return sys.stdout.isatty() or bool(os.environ.get("COLUMNS"))
+
+
 def output() -> Console:
-    """Give the terminal, or the file or pipe in its place, for reports: a line may be wrapped at the terminal's width, nowhere else."""
-    return _Screen(markup=False, highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty())
+    """Give the terminal, or the file or pipe in its place, for reports: a line may be wrapped or cut at the terminal's width, nowhere else."""
+    width = None if on_a_screen() else _NO_SCREEN
+    return _Screen(markup=False, highlight=False, emoji=False, soft_wrap=not sys.stdout.isatty(), width=width)
 
 
 def errors() -> Console:

@@ -142,10 +142,11 @@ def _omitted(view: View) -> Iterator[dict[str, object]]:
 
 
 def _place(gone: Omission) -> str:
+    """Name what is left out as `palaver recall` takes it."""
     if gone.span is None:
         return str(gone.handle)
     first = Handle(gone.span.dialog, gone.span.start)
-    return str(first) if len(gone.span) == 1 else f"{first} to {gone.span.stop - 1}"
+    return str(first) if len(gone.span) == 1 else f"{first}-{gone.span.stop - 1}"
 
 
 def _data(seen: _Seen, request: Request | None) -> dict[str, object]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -118,6 +118,23 @@ class Member:
     def read(self, limit: int) -> bytes:
         """Read at most `limit` bytes from the start, decompressed."""
         return take(self._opener, limit)[0]
+
+    def reader(self) -> Callable[[int], bytes]:
+        """Give a function that reads on from the start, at most so many bytes a call, decompressed; none at the end, also at a torn one."""
+        chunks = self._opener()
+        held = bytearray()
+
+        def read(size: int) -> bytes:
+            while len(held) < size:
+                chunk = next(chunks, b"")
+                if not chunk:
+                    break
+                held.extend(chunk)
+            data = bytes(held[:size])
+            del held[:size]
+            return data
+
+        return read
 
     @cached_property
     def opening(self) -> Opening:

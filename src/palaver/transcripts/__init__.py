@@ -1,6 +1,7 @@
 """Transcripts of other agents: import and growth, export, bundles, doctor."""
 
 from palaver.transcripts.bundle import Taken, export_bundle, import_bundle
+from palaver.transcripts.bundle_files import import_bundle_file, is_bundle
 from palaver.transcripts.doctor import examine, examine_file, format_of
 from palaver.transcripts.exporting import EXPORTS, Exported, export
 from palaver.transcripts.findings import Diagnosis, Finding
@@ -22,6 +23,8 @@ __all__ = [
     "export_bundle",
     "format_of",
     "import_bundle",
+    "import_bundle_file",
+    "is_bundle",
     "kept",
     "losses_by_code",
     "repair",

@@ -19,6 +19,7 @@ from palaver.messages import Message, ThinkingContent, ToolCallContent, ToolResu
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
 from palaver.tokens import counter, model_info
+from palaver.transcripts.bundle_files import import_bundle_file, is_bundle
 from palaver.transcripts.findings import Diagnosis, Finding
 from palaver.transcripts.importing import Importer
 from palaver.transcripts.places import Places
@@ -34,12 +35,17 @@ OVER_WINDOW = "over_window"
 
 
 def examine_file(path: str | Path) -> Iterator[Diagnosis]:
-    """Examine a file of another agent without importing it: one diagnosis for each conversation in it.
+    """Examine a file of another agent, or a bundle, without importing it: one diagnosis for each conversation in it.
 
     Raises:
         UnsupportedTranscript: The file is in no known format.
+        InvalidBundle: It is a bundle, and damaged.
     """
     store = MemoryStore()
+    if is_bundle(path):
+        found = examine(store, import_bundle_file(store, path).session_id)
+        yield replace(found, name=f"{path}: {found.name}", session_id=None)
+        return
     for imported in Importer(store, keep_source=False).import_path(path):
         found = examine(store, imported.session_id)
         reported = [_of_loss(loss) for loss in imported.losses]

@@ -15,7 +15,10 @@ from typing import NamedTuple
 from palaver.errors import InvalidBundle
 from palaver.messages import canonical_json
 
-MAGIC = b"palaver-bundle 1\n"
+NAME = b"palaver-bundle "
+"""What a bundle of any version begins with."""
+
+MAGIC = NAME + b"1\n"
 _ANY_MAGIC = re.compile(rb"palaver-bundle (\d{1,9})\n")
 _HEAD = re.compile(rb"([a-z]{1,16}) (\d{1,12}) ([0-9a-f]{64})\n")
 _LONGEST_HEAD = 16 + 1 + 12 + 1 + 64 + 1
