@@ -38,7 +38,7 @@ from palaver.tools.docstrings import documented
 from palaver.tools.judging import Fault
 from palaver.tools.schemas import declared
 
-__all__ = ["Binding", "Implementation", "UnfitArgumentsError", "bind", "is_async"]
+__all__ = ["Binding", "Implementation", "UnfitArgumentsError", "bind", "check_importable", "is_async"]
 
 Implementation: TypeAlias = Callable[..., Any]
 
@@ -211,6 +211,20 @@ def bind(function: object, *, open_ended: bool = False) -> Binding:
             parameters.append(_parameter(each, annotation))
     takes_more = open_ended and any(each.kind is each.VAR_KEYWORD for each in given)
     return Binding(function, tuple(parameters), tuple(contexts), is_method=is_method, takes_more=takes_more)
+
+
+def check_importable(function: object) -> None:
+    """Refuse a function that another process could not import.
+
+    Raises:
+        InvalidInput: It is a lambda, or was defined inside another function.
+    """
+    qualname = getattr(function, "__qualname__", "")
+    if "<" in qualname:
+        raise InvalidInput(
+            f"{qualname} cannot run in a process of its own: another process cannot import it.",
+            hint="Define it at the top of a module.",
+        )
 
 
 def is_async(function: object) -> bool:

@@ -13,7 +13,7 @@ from palaver.errors import InvalidInput
 from palaver.log import ToolSpec
 from palaver.messages import FunctionCall, ToolCallContent, thaw
 from palaver.messages.frozen import EMPTY, FrozenDict
-from palaver.tools.binding import Binding, Implementation, bind
+from palaver.tools.binding import Binding, Implementation, bind, check_importable
 from palaver.tools.context import CallContext
 from palaver.tools.docstrings import documented
 from palaver.tools.schemas import strict_obstacle
@@ -105,6 +105,8 @@ class Function:
             settle("binding", None)
         elif self.binding is None or self.binding.function is not self.function:
             settle("binding", _bound(self, self.function))
+        if self.isolated and self.function is not None:
+            check_importable(self.function)
 
     @classmethod
     def from_callable(

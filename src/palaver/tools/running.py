@@ -20,6 +20,7 @@ from palaver.tools import words
 from palaver.tools.binding import UnfitArgumentsError, is_async
 from palaver.tools.context import CallContext
 from palaver.tools.function import Function
+from palaver.tools.isolation import Job, in_process
 from palaver.tools.judging import faults
 from palaver.tools.mending import mended
 from palaver.tools.outcome import Ending, ToolOutcome
@@ -159,7 +160,7 @@ async def _run(ready: _Ready, context: CallContext) -> _Finished:
     finished: _Finished | None = None
     try:
         with anyio.move_on_after(ready.function.timeout):
-            finished = await _finish(ready)
+            finished = await _finish(ready, context)
     finally:
         context.stop.set()
     if finished is None:
@@ -168,7 +169,12 @@ async def _run(ready: _Ready, context: CallContext) -> _Finished:
     return finished
 
 
-async def _finish(ready: _Ready) -> _Finished:
+async def _finish(ready: _Ready, context: CallContext) -> _Finished:
+    function = ready.function
+    if function.isolated:
+        job = Job(function.name, ready.work, ready.seen, function.processor, function.max_bytes)
+        alive, reply = await in_process(job, context.on_progress)
+        return _Finished("done" if alive else "crashed", reply, reply.text())
     if is_async(ready.function.function):
         return await _awaited(ready, ready.work)
     attempt = await in_thread(partial(_attempted, ready))
