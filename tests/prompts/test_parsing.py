@@ -52,3 +52,35 @@ def test_r119_required_tags() -> None:
 def test_tag_names_are_no_patterns() -> None:
     """A tag's name is looked for as it stands."""
     assert DefaultTagParser(xml_tags=["a.c"]).parse("<abc>x</abc><a.c>y</a.c>")["xml_tags"] == {"a.c": ["y"]}
+
+
+def test_elements_may_have_attributes_and_must_be_closed() -> None:
+    """What a model adds to a tag is passed over; an element cut off by the end of the answer is none."""
+    parser = DefaultTagParser(xml_tags=["a", "ab"])
+    found = parser.parse('<a n="1">x</a><ab>y</ab><a\n>z</a><a>cut')["xml_tags"]
+    assert found == {"a": ["x", "z"], "ab": ["y"]}
+
+
+def test_fences_as_models_write_them() -> None:
+    """More ticks, tildes, words after the language, carriage returns; a block of another language that holds one is not opened."""
+    parser = DefaultTagParser(md_tags=["json"])
+    text = '````md\n```json\nnot mine\n```\n````\n```json title="x"\r\n{}\r\n```\r\n~~~json\n[]\n~~~\n```json\ncut'
+    assert parser.parse(text)["md_tags"] == {"json": ["{}", "[]"]}
+
+
+def test_a_long_answer_is_read_once() -> None:
+    """A megabyte of elements that are never closed is read in one pass, not once for each (within the time-out of a test)."""
+    parser = DefaultTagParser(xml_tags=["a"], md_tags=["b"], signal_tags=["c"])
+    found = parser.parse("<a>" * 400_000 + "```b\n" * 200_000)
+    assert found["xml_tags"] == {"a": []}
+
+
+def test_a_parser_of_ones_own_extends_the_default_one() -> None:
+    """A subclass adds what it makes of the tags."""
+
+    class Numbers(DefaultTagParser):
+        def parse(self, content: str, **runtime_args: object) -> dict[str, object]:
+            found = super().parse(content, **runtime_args)
+            return {**found, "sum": sum(int(each) for each in found["xml_tags"]["n"])}
+
+    assert Prompt(path="p", prompt="", parser=Numbers(["n"])).parse("<n>1</n><n>2</n>")["sum"] == 3

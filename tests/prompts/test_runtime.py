@@ -1,11 +1,13 @@
-"""The registry of prompts and context managers."""
+"""The runtime: what names mean, in isolation from every other runtime."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from palaver.errors import InvalidInput, UnknownPolicy, UnknownPrompt
+from palaver.errors import Ambiguous, InvalidInput, NotFound, UnknownPolicy, UnknownPrompt, UnknownTactic, UnknownTool
 from palaver.prompts import Prompt, Runtime, get_default_runtime, set_default_runtime
+from palaver.tools import Function, tool
 
 
 def test_r175_prompts_by_path() -> None:
@@ -99,3 +101,200 @@ def other_default() -> Iterator[Runtime]:
 def test_r177_the_default_runtime(other_default: Runtime) -> None:
     """The default runtime is the one that was set."""
     assert get_default_runtime() is other_default
+
+
+# --- tools -------------------------------------------------------------------------------------------------------------------
+
+
+@tool
+def search(query: str) -> str:
+    """Find something."""
+    return query
+
+
+def fetch(url: str) -> str:
+    """Get a page."""
+    return url
+
+
+class Tactical:
+    """What a tactic looks like from here."""
+
+    tactic_type = "research"
+
+    @classmethod
+    def as_function(cls, tool: str = "", *, runtime: Any = None) -> Function:  # noqa: ANN401, ARG003 - a runtime
+        """Give the function for a method, or for the whole."""
+        return Function(tool or "research", "Does research.", {"task": {"type": "string"}}, function=lambda task: task)
+
+
+@pytest.fixture
+def runtime() -> Runtime:
+    """A runtime with functions of one name in two packages, one alone, and a tactic."""
+    made = Runtime()
+    made.register_tool(search, namespace="web.tools")
+    made.register_tool(Function("search", "Another.", {"q": {"type": "string"}}), namespace="files.tools")
+    made.register_tool(fetch)
+    made.register_tool(fetch, name="get", namespace="web.tools")
+    made.register_tactic(Tactical, namespace="lab.tactics")
+    return made
+
+
+def names(prompt: Prompt) -> list[str]:
+    """Name the functions of a resolved prompt."""
+    return [each.name for each in prompt.function_list]
+
+
+@pytest.mark.parametrize("ref", ["web.tools:search", "web:search"])
+def test_r127_references_to_functions(runtime: Runtime, ref: str) -> None:
+    """`pkg.tools:name` and `pkg:name` mean the registered function; the original prompt stays as it was."""
+    prompt = Prompt(path="p", prompt="", function_list=[ref, "fetch"])
+    resolved = prompt.resolve(runtime)
+    assert resolved.function_list[0] is search
+    assert names(resolved) == ["search", "fetch"]
+    assert prompt.function_list == (ref, "fetch")
+    assert resolved.path == prompt.path
+    assert resolved.resolve(runtime) is resolved
+
+
+def test_r127_bare_names_are_the_prompts_neighbours_first(runtime: Runtime) -> None:
+    """A bare name is looked for in the prompt's own package; from elsewhere, a name of two packages is ambiguous."""
+    prompt = Prompt(path="ask", prompt="", function_list=["search"])
+    runtime.register_prompt(prompt, namespace="files.prompts")
+    assert prompt.resolve(runtime).function_list[0].description == "Another."
+    runtime.register_prompt(other := prompt.extend(path="other"), namespace="web")
+    assert other.resolve(runtime).function_list == (search,)
+    with pytest.raises(Ambiguous) as caught:
+        prompt.extend(path="third").resolve(runtime)
+    assert caught.value.candidates == ("files.tools:search", "web.tools:search")
+    assert names(prompt.extend(path="fourth", function_list=["get"]).resolve(runtime)) == ["fetch"]
+
+
+def test_r101_references_to_tactics(runtime: Runtime) -> None:
+    """A tactic serves as a tool, by its name or its key; `#tool` chooses one of its methods; the class itself may stand there too."""
+    refs = ["lab.tactics:research", "research#summarize"]
+    assert names(Prompt(path="p", prompt="", function_list=refs).resolve(runtime)) == ["research", "summarize"]
+    assert names(Prompt(path="p", prompt="", function_list=[Tactical]).resolve(runtime)) == ["research"]
+
+
+@pytest.mark.parametrize(
+    ("ref", "close"),
+    [
+        ("web.tools:serach", ("web.tools:search", "files.tools:search")),
+        ("fetsch", ("fetch",)),
+        ("nowhere:search", ("files.tools:search", "web.tools:search")),
+        ("lab.tactics:reserch", ("lab.tactics:research",)),
+    ],
+)
+def test_r127_an_unknown_reference_names_what_is_close(runtime: Runtime, ref: str, close: tuple[str, ...]) -> None:
+    """UnknownTool is a KeyError that carries the references that could have been meant."""
+    with pytest.raises(UnknownTool) as caught:
+        Prompt(path="p", prompt="", function_list=[ref]).resolve(runtime)
+    assert set(close) <= set(caught.value.close)
+    assert isinstance(caught.value, KeyError)
+
+
+def test_r127_two_functions_of_one_name_are_refused(runtime: Runtime) -> None:
+    """The model could not tell them apart."""
+    with pytest.raises(InvalidInput, match="Two tools are called 'search'"):
+        Prompt(path="p", prompt="", function_list=["web:search", "files:search"]).resolve(runtime)
+
+
+def test_r112_callables_become_functions_and_other_things_are_refused(runtime: Runtime) -> None:
+    """A plain function in the list is a tool; a number is not, nor is a list written as a text."""
+    assert names(Prompt(path="p", prompt="", function_list=[fetch]).resolve(runtime)) == ["fetch"]
+    with pytest.raises(InvalidInput, match="no tool"):
+        Prompt(path="p", prompt="", function_list=[3]).resolve(runtime)
+    with pytest.raises(InvalidInput, match="not a list"):
+        Prompt(path="p", prompt="", function_list="fetch")
+
+
+def test_r128_a_declaration_is_bound_to_the_registered_function_of_its_name(runtime: Runtime) -> None:
+    """The declaration's own words stay, the implementation comes from the runtime; where they differ it is refused."""
+    declared = Function("fetch", "My own words.", {"url": {"type": "string"}}, required=["url"])
+    bound = Prompt(path="p", prompt="", function_list=[declared]).resolve(runtime).function_list[0]
+    assert (bound.description, bound.linked) == ("My own words.", True)
+    assert not declared.linked
+    with pytest.raises(ValueError, match="takes address"):
+        Prompt(path="p", prompt="", function_list=[declared.extend(properties={"address": {}}, required=())]).resolve(
+            runtime
+        )
+    unknown = Function("unheard_of")
+    assert Prompt(path="p", prompt="", function_list=[unknown]).resolve(runtime).function_list == (unknown,)
+
+
+# --- everything else that has a name -------------------------------------------------------------------------------------------
+
+
+def test_r179_taken_keys() -> None:
+    """Tools, tactics, configurations and invokers are never replaced unseen; with overwrite they are."""
+    runtime = Runtime()
+    runtime.register_tool(search)
+    runtime.register_tactic(Tactical)
+    runtime.register_config("lab", {"agent_configs": []})
+    runtime.register_invoker("mine", dict)
+    again: list[tuple[Any, Any]] = [
+        (runtime.register_tool, (search,)),
+        (runtime.register_tactic, (Tactical,)),
+        (runtime.register_config, ("lab", {})),
+        (runtime.register_invoker, ("mine", list)),
+    ]
+    for register, args in again:
+        with pytest.raises(ValueError, match="registered already"):
+            register(*args)
+        register(*args, overwrite=True)
+    assert (runtime.tools(), runtime.tactics()) == (("search",), ("research",))
+    assert (runtime.configs(), runtime.invokers()) == (("lab",), ("mine",))
+    assert runtime.get_invoker("mine") is list
+
+
+def test_unknown_names_are_typed_errors() -> None:
+    """Each registry says what kind of thing is missing, and what looks like it."""
+    runtime = Runtime()
+    runtime.register_tactic(Tactical)
+    runtime.register_config("lab", {})
+    runtime.register_invoker("mine", dict)
+    with pytest.raises(UnknownTactic, match="Close: research"):
+        runtime.get_tactic("reserch")
+    with pytest.raises(NotFound, match=r"no configuration 'lap'\. Close: lab"):
+        runtime.get_config("lap")
+    with pytest.raises(NotFound, match=r"no invoker 'mime'\. Close: mine"):
+        runtime.get_invoker("mime")
+    assert runtime.get_tactic("research") is Tactical
+
+
+def test_configurations_are_copies() -> None:
+    """What is registered cannot be changed from outside, nor through what is given out."""
+    runtime, given_config = Runtime(), {"global": {"model_name": "m"}}
+    runtime.register_config("lab", given_config)
+    given_config["global"]["model_name"] = "other"
+    assert runtime.get_config("lab") == {"global": {"model_name": "m"}}
+    with pytest.raises(TypeError):
+        runtime.get_config("lab")["global"]["model_name"] = "x"
+
+
+def test_a_tactic_without_a_name_is_refused() -> None:
+    """Either attribute will do (C25); with neither there is nothing to be found by."""
+
+    class Named(Tactical):
+        tactic_type = ""
+        name = "by-name"
+
+    class Nameless(Tactical):
+        tactic_type = ""
+
+    runtime = Runtime()
+    runtime.register_tactic(Named)
+    assert runtime.get_tactic("by-name") is Named
+    with pytest.raises(InvalidInput, match="tactic_type"):
+        runtime.register_tactic(Nameless)
+
+
+def test_r178_two_runtimes_are_isolated_in_everything(runtime: Runtime) -> None:
+    """Tools and tactics of one runtime are unknown in another, and in the default one."""
+    for other in (Runtime(), get_default_runtime()):
+        with pytest.raises(UnknownTool):
+            other.get_tool("fetch")
+        with pytest.raises(UnknownTactic):
+            other.get_tactic("lab.tactics:research")
+    assert runtime.get_tool("fetch").name == "fetch"

@@ -1,19 +1,27 @@
 """Prompts: templates, what governs the answers to them, and the registry that gives them names."""
 
+from palaver.prompts.formats import Format
+from palaver.prompts.handlers import DefaultHandler, Handler
+from palaver.prompts.jinja import JinjaRenderer
 from palaver.prompts.parsing import DefaultTagParser, ParseFunction, Parser
-from palaver.prompts.prompt import Handler, Prompt, temporary_prompt
+from palaver.prompts.prompt import FunctionFinder, Prompt, temporary_prompt
 from palaver.prompts.render import Renderer, StringFormatterRenderer, VerbatimRenderer
-from palaver.prompts.runtime import Runtime, get_default_runtime, set_default_runtime
+from palaver.prompts.runtime import Runtime, ToolSource, get_default_runtime, set_default_runtime
 
 __all__ = [
+    "DefaultHandler",
     "DefaultTagParser",
+    "Format",
+    "FunctionFinder",
     "Handler",
+    "JinjaRenderer",
     "ParseFunction",
     "Parser",
     "Prompt",
     "Renderer",
     "Runtime",
     "StringFormatterRenderer",
+    "ToolSource",
     "VerbatimRenderer",
     "get_default_runtime",
     "set_default_runtime",

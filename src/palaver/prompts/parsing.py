@@ -10,6 +10,8 @@ from palaver.errors import ParseError
 
 __all__ = ["DefaultTagParser", "ParseFunction", "Parser", "parse_with"]
 
+_FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)")
+
 
 @runtime_checkable
 class Parser(Protocol):
@@ -83,10 +85,32 @@ class DefaultTagParser:
 
 
 def _elements(tag: str, content: str) -> list[str]:
-    name = re.escape(tag)
-    return [found.strip() for found in re.findall(rf"<{name}>(.*?)</{name}>", content, re.DOTALL)]
+    """Give what stands in each element of this name, attributes or not; one that is not closed is none. Reads the text once."""
+    opens, closes = re.compile(rf"<{re.escape(tag)}(?:\s[^<>]*)?>"), f"</{tag}>"
+    found: list[str] = []
+    start = opens.search(content)
+    while start is not None:
+        end = content.find(closes, start.end())
+        if end < 0:
+            break
+        found.append(content[start.end() : end].strip())
+        start = opens.search(content, end + len(closes))
+    return found
 
 
 def _fences(tag: str, content: str) -> list[str]:
-    found = re.findall(rf"^```{re.escape(tag)}[ \t]*\n(.*?)^```[ \t]*$", content, re.DOTALL | re.MULTILINE)
-    return [text.strip() for text in found]
+    """Give what stands in each fenced block of this language; one that is not closed is none (CommonMark, section 4.5)."""
+    found: list[str] = []
+    inside: list[str] | None = None
+    fence, language = "", ""
+    for line in content.splitlines():
+        opening = _FENCE.match(line)
+        if inside is None and opening is not None:
+            inside, fence, language = [], opening[1], opening[2]
+        elif inside is not None and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+            if language == tag:
+                found.append("\n".join(inside).strip())
+            inside = None
+        elif inside is not None:
+            inside.append(line)
+    return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from string import Formatter
 from typing import Any, Protocol, runtime_checkable
 
@@ -36,6 +37,7 @@ class Renderer(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
 class StringFormatterRenderer:
     """Renders as `str.format` does: `{name}` is a variable, `{{` and `}}` are braces, whether there are variables or not."""
 
@@ -83,6 +85,7 @@ def _fields(text: str, template: str, level: int) -> Iterator[str]:
             yield from _fields(specification, template, level + 1)
 
 
+@dataclass(frozen=True, slots=True)
 class VerbatimRenderer:
     """Renders nothing: the text stands as it is, whatever it holds."""
 

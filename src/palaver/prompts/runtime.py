@@ -1,29 +1,52 @@
-"""The registry: prompts by path, context managers by name. Two runtimes know nothing of each other."""
+"""The runtime: what names mean. Two runtimes know nothing of each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from difflib import get_close_matches
-from typing import ClassVar, TypeVar
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, ClassVar, Protocol, TypeVar
 
-from palaver.errors import InvalidInput, UnknownPolicy, UnknownPrompt
+from palaver.errors import InvalidInput, NotFound, UnknownPolicy, UnknownPrompt, UnknownTactic, UnknownTool
+from palaver.messages.frozen import FrozenDict
 from palaver.prompts.prompt import Prompt
+from palaver.prompts.registry import Registry
+from palaver.tools import Function, Toolbox
 
-__all__ = ["Runtime", "get_default_runtime", "set_default_runtime"]
+__all__ = ["Runtime", "ToolSource", "get_default_runtime", "set_default_runtime"]
 
 _Manager = TypeVar("_Manager", bound=type)
+_Invoker = TypeVar("_Invoker", bound=Callable[..., Any])
+
+
+class ToolSource(Protocol):
+    """What can be offered as a tool without being a function: a tactic, an agent."""
+
+    def as_function(self, tool: str = "", *, runtime: Any = None) -> Function:  # noqa: ANN401 - a runtime
+        """Give the function: the one called `tool`, or the only one."""
+        ...
+
+
+_Tactic = TypeVar("_Tactic", bound=ToolSource)
 
 
 class Runtime:
-    """What names mean: the prompts and context managers that dialogs and configurations refer to.
+    """What names mean: the prompts, tools, tactics, context managers, configurations and invokers that others refer to.
 
-    A key is `path`, or `namespace:path`. A key without a namespace is looked up as it stands, then in the default one.
+    A key is `name`, or `namespace:name`. A key without a namespace is looked up as it stands, then in the default one. Nothing here is
+    global: the default runtime is one like any other, used where none is named. Registering happens while a program starts; from then on
+    any thread may read.
     """
 
     def __init__(self, default_namespace: str = "") -> None:
         self.default_namespace = default_namespace
-        self._prompts: dict[str, Prompt] = {}
-        self._managers: dict[str, type] = {}
+        self._prompts: Registry[Prompt] = Registry(UnknownPrompt)
+        self._tools: Registry[Function] = Registry(UnknownTool)
+        self._tactics: Registry[Any] = Registry(UnknownTactic)
+        self._managers: Registry[type] = Registry(UnknownPolicy)
+        self._configs: Registry[Mapping[str, Any]] = Registry(partial(NotFound, what="configuration"))
+        self._invokers: Registry[Callable[..., Any]] = Registry(partial(NotFound, what="invoker"))
+
+    # --- prompts ------------------------------------------------------------------------------------------------------------
 
     def register_prompt(self, prompt: Prompt, overwrite: bool = True, namespace: str = "") -> str:  # noqa: FBT001, FBT002 - a public signature
         """Register a prompt under its path, and give its key.
@@ -31,10 +54,7 @@ class Runtime:
         Raises:
             InvalidInput: The key is taken and `overwrite` is false.
         """
-        key = _key(prompt.path, namespace)
-        _free(key, self._prompts, overwrite=overwrite)
-        self._prompts[key] = prompt
-        return key
+        return self._prompts.put(prompt.path, prompt, namespace, overwrite=overwrite)
 
     def get_prompt(self, path: str) -> Prompt:
         """Give the prompt with this key.
@@ -42,18 +62,151 @@ class Runtime:
         Raises:
             UnknownPrompt: There is none; `close` has the keys that look like it.
         """
-        for key in (path, _key(path, self.default_namespace)):
-            if key in self._prompts:
-                return self._prompts[key]
-        raise UnknownPrompt(path, close=_close(path, self._prompts))
+        return self._prompts.get(path, self.default_namespace)
 
     def key_of(self, prompt: Prompt) -> str:
         """Give the key under which this very prompt is registered; its own path when it is not."""
-        return next((key for key, known in self._prompts.items() if known is prompt), prompt.path)
+        return self._prompts.key_of(prompt) or prompt.path
 
     def prompts(self) -> tuple[str, ...]:
         """Give the keys of all registered prompts, sorted."""
-        return tuple(sorted(self._prompts))
+        return self._prompts.keys()
+
+    # --- tools --------------------------------------------------------------------------------------------------------------
+
+    def register_tool(
+        self, tool: Function | Callable[..., Any], *, name: str = "", namespace: str = "", overwrite: bool = False
+    ) -> Function:
+        """Register a function under its name, and give it back, so that this serves as a decorator.
+
+        Args:
+            tool: The function; a plain callable becomes one as with `@tool`.
+            name: Another name for references; the model still calls it by its own.
+            namespace: Where, such as `research.tools`.
+            overwrite: Whether to replace what has the key.
+
+        Raises:
+            InvalidInput: The key is taken, or the callable cannot be a tool.
+        """
+        function = tool if isinstance(tool, Function) else Function.from_callable(tool)
+        self._tools.put(name or function.name, function, namespace, overwrite=overwrite)
+        return function
+
+    def get_tool(self, ref: str, namespace: str = "") -> Function:
+        """Give the function that a reference means.
+
+        Args:
+            ref: `pkg.tools:name`; `pkg:name`, which looks into `pkg.tools` too; a bare `name`, which is looked for in `namespace`, in the
+                default namespace, and then wherever only one function has it; or a tactic's name, with `#tool` for one of its methods.
+            namespace: Where the one who refers to it stands.
+
+        Raises:
+            UnknownTool: There is none; `close` has references that look like it.
+            Ambiguous: A bare name fits functions of several namespaces.
+        """
+        if not isinstance(ref, str):
+            raise InvalidInput(f"{ref!r} is no reference to a tool.", hint="Give a function or a reference to one.")
+        found = self._tool(ref, namespace)
+        if found is not None:
+            return found
+        name, _, method = ref.partition("#")
+        tactic = self._tactics.find(name, *self._near(namespace, "tactics"))
+        if tactic is None and ":" not in name:
+            tactic = self._tactics.only(name)
+        if tactic is None:
+            raise self._tools.lacking(ref, self._tactics.keys())
+        function: Function = tactic.as_function(method, runtime=self)
+        return function
+
+    def _tool(self, ref: str, namespace: str) -> Function | None:
+        found = self._tools.find(ref, *self._near(namespace, "tools"))
+        if found is not None:
+            return found
+        package, colon, name = ref.rpartition(":")
+        return self._tools.find(f"{package}.tools:{name}") if colon else self._tools.only(name)
+
+    def _near(self, namespace: str, room: str) -> tuple[str, ...]:
+        """Give the namespaces in which a name without one is looked for, the nearest first."""
+        package = namespace.partition(".")[0]
+        homes = (namespace, f"{package}.{room}" if package else "", package, self.default_namespace)
+        return tuple(dict.fromkeys(filter(None, homes)))
+
+    def tools(self) -> tuple[str, ...]:
+        """Give the keys of all registered tools, sorted."""
+        return self._tools.keys()
+
+    def functions_of(self, prompt: Prompt) -> tuple[Function, ...]:
+        """Give the functions of a prompt: references looked up, callables and tactics made into functions, declarations linked.
+
+        A function without an implementation gets that of the registered function of the very same name; without one it stays a declaration.
+
+        Raises:
+            UnknownTool: A reference leads nowhere.
+            Ambiguous: A bare name fits functions of several namespaces.
+            InvalidInput: Two have the same name; a declaration differs from the registered function; or something is no tool.
+        """
+        namespace = self.key_of(prompt).rpartition(":")[0]
+        return tuple(Toolbox(self._function(each, namespace) for each in prompt.function_list))
+
+    def _function(self, given: object, namespace: str) -> Function:
+        if isinstance(given, Function):
+            return given if given.linked else self._linked(given, namespace)
+        if isinstance(given, str):
+            return self.get_tool(given, namespace)
+        if hasattr(given, "as_function"):
+            function: Function = given.as_function(runtime=self)
+            return function
+        if not callable(given):
+            raise InvalidInput(
+                f"{given!r} is no tool.", hint="Give a function, a tactic, or a reference to one of them."
+            )
+        return Function.from_callable(given)
+
+    def _linked(self, declared: Function, namespace: str) -> Function:
+        """Bind a declaration to the registered function of its name, if there is one that takes what is declared."""
+        known = self._tool(declared.name, namespace)
+        if known is None or known.function is None:
+            return declared
+        if known.name != declared.name or known.properties.keys() != declared.properties.keys():
+            raise InvalidInput(
+                f"The declaration of {declared.name!r} takes {_listed(declared)}, the registered function {known.name!r} {_listed(known)}.",
+                hint="Make them the same, or give one another name.",
+            )
+        linked: Function = declared.extend(function=known.function)
+        return linked
+
+    # --- tactics ------------------------------------------------------------------------------------------------------------
+
+    def register_tactic(
+        self, tactic: _Tactic, *, name: str = "", namespace: str = "", overwrite: bool = False
+    ) -> _Tactic:
+        """Register a tactic, a class or an object, under its `tactic_type` or `name`, and give it back.
+
+        Raises:
+            InvalidInput: It has no name, or the key is taken and `overwrite` is false.
+        """
+        own = name or getattr(tactic, "tactic_type", None) or getattr(tactic, "name", None)
+        if not isinstance(own, str) or not own:
+            raise InvalidInput(
+                f"{getattr(tactic, '__name__', tactic)} has no name to be registered under.",
+                hint="Set the class attribute `tactic_type`, or `name`, to a string.",
+            )
+        self._tactics.put(own, tactic, namespace, overwrite=overwrite)
+        return tactic
+
+    def get_tactic(self, name: str) -> Any:  # noqa: ANN401 - a class or an object of a room above
+        """Give the tactic of this name.
+
+        Raises:
+            UnknownTactic: There is none; `close` has the names that look like it.
+        """
+        return self._tactics.get(name, *self._near("", "tactics"))
+
+    def tactics(self) -> tuple[str, ...]:
+        """Give the keys of all registered tactics, sorted."""
+        return self._tactics.keys()
+
+    # --- context managers ---------------------------------------------------------------------------------------------------
 
     def register_context_manager(self, manager: _Manager, overwrite: bool = True) -> _Manager:  # noqa: FBT001, FBT002 - a public signature
         """Register a context manager class under its `name`, and give the class back, so that this serves as a decorator.
@@ -67,8 +220,7 @@ class Runtime:
                 f"{getattr(manager, '__name__', manager)} has no name to be registered under.",
                 hint="Set the class attribute `name` to a string.",
             )
-        _free(name, self._managers, overwrite=overwrite)
-        self._managers[name] = manager
+        self._managers.put(name, manager, overwrite=overwrite)
         return manager
 
     def get_context_manager(self, name: str) -> type:
@@ -77,31 +229,60 @@ class Runtime:
         Raises:
             UnknownPolicy: There is none; `close` has the names that look like it.
         """
-        if name not in self._managers:
-            raise UnknownPolicy(name, close=_close(name, self._managers))
-        return self._managers[name]
+        return self._managers.get(name)
 
     def context_managers(self) -> tuple[str, ...]:
         """Give the names of all registered context managers, sorted."""
-        return tuple(sorted(self._managers))
+        return self._managers.keys()
+
+    # --- configurations and invokers ----------------------------------------------------------------------------------------
+
+    def register_config(
+        self, name: str, config: Mapping[str, Any], *, namespace: str = "", overwrite: bool = False
+    ) -> str:
+        """Register a configuration of agents, JSON values of which a copy is kept, and give its key. A tactic's is looked for under its name.
+
+        Raises:
+            InvalidInput: The key is taken and `overwrite` is false.
+        """
+        return self._configs.put(name, FrozenDict(config), namespace, overwrite=overwrite)
+
+    def get_config(self, name: str) -> Mapping[str, Any]:
+        """Give the configuration with this key, read-only.
+
+        Raises:
+            NotFound: There is none; `close` has the keys that look like it.
+        """
+        return self._configs.get(name, self.default_namespace)
+
+    def configs(self) -> tuple[str, ...]:
+        """Give the keys of all registered configurations, sorted."""
+        return self._configs.keys()
+
+    def register_invoker(self, name: str, builder: _Invoker, *, overwrite: bool = False) -> _Invoker:
+        """Register what builds an invoker of a configuration, and give it back.
+
+        Raises:
+            InvalidInput: The name is taken and `overwrite` is false.
+        """
+        self._invokers.put(name, builder, overwrite=overwrite)
+        return builder
+
+    def get_invoker(self, name: str) -> Callable[..., Any]:
+        """Give what builds the invoker of this name.
+
+        Raises:
+            NotFound: There is none; `close` has the names that look like it.
+        """
+        return self._invokers.get(name)
+
+    def invokers(self) -> tuple[str, ...]:
+        """Give the names of all registered invokers, sorted."""
+        return self._invokers.keys()
 
 
-def _key(path: str, namespace: str) -> str:
-    return f"{namespace}:{path}" if namespace else path
-
-
-def _free(key: str, taken: Iterable[str], *, overwrite: bool) -> None:
-    if not overwrite and key in taken:
-        raise InvalidInput(f"{key!r} is registered already.", hint="Pass overwrite=True to replace it.")
-
-
-def _close(name: str, known: Iterable[str]) -> list[str]:
-    """Give the known names that look like this one, also by their last part alone."""
-    known = sorted(known)
-    last = {key: key.rpartition(":")[2].rpartition("/")[2] for key in known}
-    near = get_close_matches(name, known)
-    tail = name.rpartition(":")[2].rpartition("/")[2]
-    return near + [key for key in known if last[key] == tail and key not in near]
+def _listed(function: Function) -> str:
+    return ", ".join(function.properties) or "nothing"
 
 
 class _Default:

@@ -1,0 +1,294 @@
+"""Formats: what is sent, what is read, and what a refusal tells."""
+
+import copy
+import json
+import pickle
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from typing_extensions import TypedDict  # Pydantic takes typing's own from Python 3.12 on
+
+from palaver.errors import InvalidPrompt, ParseError
+from palaver.prompts import Format, Prompt, Runtime
+from palaver.tools.judging import faults
+
+
+class Colour(Enum):
+    """Two colours."""
+
+    RED = "red"
+    BLUE = "blue"
+
+
+class Person(BaseModel):
+    """Somebody."""
+
+    name: Annotated[str, Field(description="the full name")]
+    age: int = Field(ge=0)
+    colour: Colour | None = None
+    kind: Literal["friend", "foe"] = "friend"
+
+
+class Strict(BaseModel):
+    """Takes nothing else."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+    id_: int = Field(alias="id")
+
+
+class Node(BaseModel):
+    """Holds itself."""
+
+    name: str
+    parts: list["Node"] = []
+
+
+@dataclass
+class Point:
+    """A point."""
+
+    x: float
+    y: float = 0.0
+    tags: list[str] = field(default_factory=list)
+
+
+class Row(TypedDict):
+    """A row."""
+
+    id: int
+
+
+SCHEMA = {
+    "title": "City",
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "people": {"type": "integer", "minimum": 1}},
+    "required": ["name"],
+    "additionalProperties": False,
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "read", "parsed"),
+    [
+        (Person, '{"name": "Ann", "age": 3, "colour": "red"}', Person(name="Ann", age=3, colour=Colour.RED), None),
+        (Strict, '{"id": 3}', Strict(id_=3), {"id": 3}),
+        (Node, '{"name": "a", "parts": [{"name": "b"}]}', Node(name="a", parts=[Node(name="b")]), None),
+        (Point, '{"x": 1}', Point(x=1.0), {"x": 1.0, "y": 0.0, "tags": []}),
+        (Row, '{"id": 1}', {"id": 1}, {"id": 1}),
+        (TypeAdapter(Row), '{"id": 1}', {"id": 1}, {"id": 1}),
+        (list[int], '{"value": [1, 2]}', [1, 2], {"value": [1, 2]}),
+        (Literal["yes", "no"], '{"value": "no"}', "no", {"value": "no"}),
+        (Point | Row, '{"value": {"id": 7}}', {"id": 7}, {"value": {"id": 7}}),
+        (dict[str, int], '{"a": 1}', {"a": 1}, {"a": 1}),
+        (SCHEMA, '{"name": "Oslo"}', {"name": "Oslo"}, {"name": "Oslo"}),
+        ({"type": "array", "items": {"type": "string"}}, '{"value": ["a"]}', ["a"], {"value": ["a"]}),
+    ],
+)
+def test_r111_the_result_is_read_as_the_type(
+    source: object, text: str, read: object, parsed: dict[str, Any] | None
+) -> None:
+    """Models, dataclasses, typed dictionaries, plain types and schemas: `read` gives the value, `parse` its JSON object."""
+    made = Format(source)
+    assert made.read(text) == read
+    whole = made.parse(text)
+    assert json.loads(json.dumps(whole)) == whole
+    assert whole == (read.model_dump(mode="json") if isinstance(read, BaseModel) and parsed is None else parsed)
+
+
+@pytest.mark.parametrize("source", [Person, Strict, Node, Point, Row, list[int], Point | Row, SCHEMA])
+def test_the_schema_is_one_of_an_object(source: object) -> None:
+    """Whatever the type is, what goes to a provider has an object at the top, and no reference in its place."""
+    schema = Format(source).schema
+    assert schema["type"] == "object"
+    assert "$ref" not in schema
+    json.dumps(schema, default=dict)
+
+
+def test_names() -> None:
+    """The name is that of the type or the schema's title, spelt as every provider takes it; `answer` where there is none."""
+    assert Format(Person).name == "Person"
+    assert Format(SCHEMA).name == "City"
+    assert Format({"type": "object"}).name == "answer"
+    assert Format(list[int]).name == "list"
+    assert Format(SCHEMA, "a b/c!").name == "a_b_c"
+    assert Format(SCHEMA, "x" * 99).name == "x" * 64
+
+
+def test_openai_envelopes_are_opened() -> None:
+    """A schema as it stands in either of OpenAI's APIs is read for what is inside."""
+    chat = {"type": "json_schema", "json_schema": {"name": "city", "schema": SCHEMA}}
+    responses = {"type": "json_schema", "name": "city", "schema": SCHEMA}
+    assert Format(chat).schema == Format(responses).schema == Format(SCHEMA).schema
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "told", "missing"),
+    [
+        (Person, '{"age": -1}', ["name: missing", "age: Input should be greater"], ("name",)),
+        (Person, '{"name": "a", "age": "x", "kind": 3}', ["age: ", "kind: Input should be 'friend' or 'foe'"], ()),
+        (Strict, '{"id": 1, "more": 2}', ["more: Extra inputs"], ()),
+        (Node, '{"name": "a", "parts": [{"name": "b"}, {}]}', ["parts[1].name: missing"], ("parts[1].name",)),
+        (list[int], "[1, 2]", ["value: missing"], ("value",)),
+        (list[int], '{"value": [1, "x"]}', ["[1]: Input should be a valid integer"], ()),
+        (SCHEMA, '{"people": 0, "mayor": 1}', ["name: missing", "people: must be at least 1, got 0", "mayor: unknown"], ("name",)),
+        (SCHEMA, "Oslo", ["no JSON"], ()),
+        (SCHEMA, "", ["no JSON"], ()),
+        (SCHEMA, '{"name": "a"} {"name": "b"}', ["no JSON"], ()),
+        (SCHEMA, '{"name": "a", "people": NaN}', ["NaN is no number of JSON"], ()),
+        (SCHEMA, '{"name": "a", "name": "b"}', ["'name' is given twice"], ()),
+        (SCHEMA, '{"name": "a"', ["no JSON"], ()),
+        (SCHEMA, "[" * 100_000, ["no JSON"], ()),
+        (SCHEMA, "null", ["expected an object"], ()),
+        (Person, "[]", ["Input should be an object"], ()),
+    ],
+)  # fmt: skip
+def test_r111_a_refusal_has_the_reasons(source: object, text: str, told: list[str], missing: tuple[str, ...]) -> None:
+    """What does not hold to the format is a ParseError that names every fault with its place, so that a model can mend it."""
+    for read in (Format(source).read, Format(source).parse):
+        with pytest.raises(ParseError) as caught:
+            read(text)
+        assert all(reason in caught.value.message for reason in told), caught.value.message
+        assert caught.value.missing == missing
+        assert caught.value.content == text
+
+
+def test_many_faults_are_counted() -> None:
+    """A refusal names ten faults and counts the others: it goes back to a model."""
+    with pytest.raises(ParseError, match="and 5 more"):
+        Format(list[int]).read(json.dumps({"value": ["x"] * 15}))
+
+
+@pytest.mark.parametrize("fence", ["```json\n{}\n```", "Here it is:\n```\n{}\n```\nDone.", "```JSON\n{}```", "  {}  "])
+def test_one_fenced_block_is_the_answer(fence: str) -> None:
+    """A model that was asked in words, not held to a schema, may put its answer into a fenced block."""
+    assert Format(SCHEMA).read(fence.replace("{}", '{"name": "Oslo"}')) == {"name": "Oslo"}
+
+
+def test_two_fenced_blocks_are_no_answer() -> None:
+    """Which of two would be meant cannot be known."""
+    with pytest.raises(ParseError):
+        Format(SCHEMA).read('```\n{"name": "a"}\n```\n```\n{"name": "b"}\n```')
+
+
+def test_a_fence_inside_a_string_is_text() -> None:
+    """An answer that is JSON is read as it stands, whatever its strings hold."""
+    text = json.dumps({"name": "```json\n{}\n```"})
+    assert Format(SCHEMA).read(text) == json.loads(text)
+
+
+@pytest.mark.parametrize("source", [None, "json", 3, [Person], Person(name="a", age=1), object()])
+def test_what_is_no_format_is_refused(source: object) -> None:
+    """A value in the place of a type is the caller's mistake, told when the format is made."""
+    with pytest.raises(InvalidPrompt):
+        Format(source)
+
+
+def test_a_type_without_a_schema_is_refused() -> None:
+    """What JSON cannot say cannot be asked for."""
+
+    class Holder(BaseModel):
+        model_config = ConfigDict(arbitrary_types_allowed=True)
+        thing: Runtime
+
+    with pytest.raises(InvalidPrompt):
+        Format(Holder)
+    with pytest.raises(InvalidPrompt, match=r"format\.x"):
+        Format({"type": "object", "x": object()})
+
+
+def test_a_schema_may_refer_to_its_top() -> None:
+    """A list of lists of itself: references lead to where the schema stands within the object around it."""
+    made = Format({"type": "array", "items": {"$ref": "#"}})
+    assert made.read('{"value": [[], [[]]]}') == [[], [[]]]
+    with pytest.raises(ParseError, match=r"value\[0\]\[0\]"):
+        made.read('{"value": [[1]]}')
+
+
+def test_formats_are_values() -> None:
+    """Equal ones are equal and hash alike; they survive copies and pickles; the schema cannot be changed."""
+    one = Format(Person)
+    assert one == Format(Person)
+    assert hash(one) == hash(Format(Person))
+    assert one != Format(Person, strict=False)
+    assert one != "Person"
+    for again in (pickle.loads(pickle.dumps(one)), copy.deepcopy(one)):  # noqa: S301 - our own bytes
+        assert again == one
+        assert again.read('{"name": "a", "age": 1}') == Person(name="a", age=1)
+    with pytest.raises(TypeError):
+        one.schema["properties"]["name"] = {}
+    assert repr(one) == "Format('Person')"
+
+
+@given(
+    st.builds(
+        Person,
+        name=st.text(max_size=5),
+        age=st.integers(0, 200),
+        colour=st.sampled_from([None, *Colour]),
+        kind=st.sampled_from(["friend", "foe"]),
+    )
+)
+def test_what_a_type_writes_it_reads(person: Person) -> None:
+    """Reading undoes writing, and what is read holds to the schema that was sent."""
+    made = Format(Person)
+    text = person.model_dump_json()
+    assert made.read(text) == person
+    assert made.parse(text) == person.model_dump(mode="json")
+    assert not list(faults(made.schema, made.parse(text)))
+
+
+# --- of a prompt -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_prompt_reads_with_its_format() -> None:
+    """`read` gives the model's instance, `parse` what stands in `message.parsed`; both refuse alike."""
+    prompt = Prompt(path="p", prompt="Who?", format=Person)
+    assert prompt.answer == Format(Person)
+    assert prompt.read('{"name": "a", "age": 1}') == Person(name="a", age=1)
+    assert prompt.parse('{"name": "a", "age": 1}') == {"name": "a", "age": 1, "colour": None, "kind": "friend"}
+    for read in (prompt.read, prompt.parse):
+        with pytest.raises(ParseError, match="age: missing"):
+            read('{"name": "a"}')
+
+
+def test_format_and_parser_together() -> None:
+    """The format says what the answer must be, the parser what is made of it: it is given the text, and only one that holds."""
+    asked: list[str] = []
+
+    def count(content: str, **_args: object) -> dict[str, int]:
+        asked.append(content)
+        return {"letters": len(json.loads(content)["name"])}
+
+    prompt = Prompt(path="p", prompt="Who?", format=SCHEMA, parser=count)
+    text = '{"name": "Oslo"}'
+    assert prompt.parse(text) == prompt.read(text) == {"letters": 4, "raw": text}
+    with pytest.raises(ParseError):
+        prompt.parse("{}")
+    assert asked == [text, text]
+
+
+def test_a_prompt_with_neither_reads_the_text() -> None:
+    """Without format and parser there is nothing to parse, and reading gives the words."""
+    prompt = Prompt(path="p", prompt="Who?")
+    assert prompt.answer is None
+    assert prompt.read("Ann") == "Ann"
+    assert prompt.parse("Ann") == {}
+
+
+def test_a_prompt_with_a_format_is_a_value() -> None:
+    """Prompts with formats compare, extend and survive pickling; a format that is none refuses the prompt."""
+    prompt = Prompt(path="p", prompt="Who?", format=Person)
+    again = pickle.loads(pickle.dumps(prompt))  # noqa: S301 - our own bytes
+    assert again == prompt
+    assert again.read('{"name": "a", "age": 1}') == Person(name="a", age=1)
+    other = prompt.extend(path="q", format=SCHEMA)
+    assert other.answer is not None
+    assert other.answer.name == "City"
+    assert prompt.extend(path="r", format=None).answer is None
+    with pytest.raises(InvalidPrompt):
+        Prompt(path="p", prompt="", format="json")
