@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import recorded
+from tests import postgres, recorded
 from tests.peers import server
 
 settings.register_profile("default", deadline=None)
@@ -87,3 +87,14 @@ def start_peer() -> Iterator[Callable[[Path], server.Peer]]:
             return running[fixtures]
 
         yield start
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[postgres.Server]:
+    """Return a running PostgreSQL server, the one in the wheel; `url()` gives the address of a store that is not there yet."""
+    programs = postgres.wheel_programs()
+    reason = postgres.why_missing(programs)
+    if programs is None or reason is not None:
+        pytest.skip(reason or "")
+    with postgres.server(programs) as running:
+        yield running

@@ -1,10 +1,12 @@
 """From an address to a store."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from palaver.errors import InvalidInput, MissingStore
+from palaver.errors import InvalidInput, MissingStore, StoreUnavailable
 from palaver.store import Durability, MemoryStore, SqliteStore, open_store
 
 
@@ -61,10 +63,19 @@ def test_an_address_of_nothing_is_refused(address: str) -> None:
         open_store(address)
 
 
-def test_postgresql_is_named_but_not_there() -> None:
-    """The address of a PostgreSQL server says which extra it will need."""
-    with pytest.raises(InvalidInput, match=r"palaver\[postgres\]"):
-        open_store("postgresql://host/db")
+def test_an_address_of_postgresql_is_one_of_a_server() -> None:
+    """Where no server answers, the store is unavailable; what is no address is the caller's mistake."""
+    with pytest.raises(StoreUnavailable):
+        open_store("postgresql://palaver@127.0.0.1:1/none")
+    for wrong in ("postgresql://h/d?schema=A-b", "postgresql://h/d?schema=pg_x", "postgresql://h/d?nonsense=1"):
+        with pytest.raises(InvalidInput):
+            open_store(wrong)
+
+
+def test_postgresql_is_loaded_by_those_who_name_it() -> None:
+    """Importing the stores loads nothing of psycopg."""
+    code = "import sys, palaver.store; sys.exit('psycopg' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_missing_store_is_not_made_when_told_so(tmp_path: Path) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from palaver.errors import InvalidInput, MissingStore
+from palaver.errors import InvalidInput, MissingExtra, MissingStore
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Durability, Store
 from palaver.store.sqlite import SqliteStore
@@ -19,13 +21,15 @@ def open_store(
     """Open the store at an address.
 
     Args:
-        url: `memory:`, `sqlite:///absolute/path`, or the path of a file, where `~` is the home folder.
+        url: `memory:`, `sqlite:///absolute/path`, the path of a file, where `~` is the home folder, or
+            `postgresql://user@host/database?schema=name`, which needs the extra `postgres`.
         create: False to raise when nothing is there.
         read_only: True to refuse every write.
         durability: What an acknowledged write survives; a store in memory has its own.
 
     Raises:
         InvalidInput: The address names no kind of store that this palaver knows.
+        MissingExtra: The address is one of PostgreSQL, and the extra `postgres` is not installed.
         MissingStore: Nothing is there and nothing is to be made.
         StoreError: What is there cannot be opened.
     """
@@ -33,7 +37,19 @@ def open_store(
         if not create:
             raise MissingStore(url, hint="A store in memory is always a new one.")
         return MemoryStore()
+    if url.partition(":")[0] in _POSTGRES:
+        return _postgres(url, durability, read_only=read_only, create=create)
     return SqliteStore(_file(url), durability, read_only=read_only, create=create)
+
+
+def _postgres(url: str, durability: Durability, *, read_only: bool, create: bool) -> Store:
+    """Open a store in PostgreSQL; only now is anything loaded that knows psycopg, which takes as long as all the rest together."""
+    if find_spec("psycopg") is None:
+        raise MissingExtra("A store in PostgreSQL", "postgres", package="psycopg")
+    store: Store = import_module("palaver.store.postgres").PostgresStore(
+        url, durability, read_only=read_only, create=create
+    )
+    return store
 
 
 def _file(url: str) -> Path:
@@ -42,13 +58,10 @@ def _file(url: str) -> Path:
         if not url.strip():
             raise InvalidInput("A store needs an address: a file's path, sqlite:///absolute/path or memory:.")
         return Path(url).expanduser()
-    if scheme in _POSTGRES:
-        raise InvalidInput(
-            f"This palaver keeps no sessions in PostgreSQL yet: {scheme}: addresses are for the extra palaver[postgres].",
-            hint="Use a file.",
-        )
     if scheme != "sqlite":
-        raise InvalidInput(f"{url!r} is no address of a store: give a file's path, sqlite:///absolute/path or memory:.")
+        raise InvalidInput(
+            f"{url!r} is no address of a store: give a file's path, sqlite:///absolute/path, postgresql://host/database or memory:."
+        )
     parts = urlsplit(url)
     path = unquote(parts.path)
     if parts.netloc or not path.startswith("/") or path == "/" or not rest.startswith("///"):

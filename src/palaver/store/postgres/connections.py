@@ -1,0 +1,410 @@
+"""The connections of one store: lent for one statement or one transaction, never across a fork."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
+from threading import Condition, local
+from types import TracebackType
+from typing import Any, LiteralString, TypeAlias
+from weakref import WeakSet
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from palaver.errors import InvalidInput, PalaverError, StoreError
+from palaver.store.postgres.faults import busy, closed, fault, read_only, unknown_outcome
+from palaver.store.postgres.statements import Row, statements
+
+Connection: TypeAlias = psycopg.Connection[Row]
+
+_KEPT_IDLE = 8
+
+
+class Block:
+    """An open transaction into which one thread writes several things.
+
+    Attributes:
+        connection: The connection it is open on.
+        generation: That of the pool when it was opened: another one after a fork.
+    """
+
+    __slots__ = ("connection", "generation")
+
+    def __init__(self, connection: Connection, generation: int) -> None:
+        """Keep both."""
+        self.connection = connection
+        self.generation = generation
+
+
+class Connections:
+    """A pool that grows with the number of threads that use the store at the same moment, up to `most`; the next thread waits.
+
+    It has no thread of its own: a fork beside one may deadlock the child, and Python warns of it from 3.12 on. What such a thread would
+    find out, that a connection has died in idleness, is seen when it is lent: then its socket is readable.
+
+    A connection may not be carried through fork(): parent and child would write into the same stream. So the child gives up what it
+    inherited, without a word to the server, and opens anew when it next needs one.
+    """
+
+    def __init__(
+        self, place: str, wait: float, connect: Callable[[bool], Connection], *, most: int, writable: bool
+    ) -> None:
+        """Make an empty pool.
+
+        Args:
+            place: The store, for the words of errors.
+            wait: How long to wait for a connection, in seconds.
+            connect: Opens a connection that is ready for use; with True it waits for a server that is not there at the moment.
+            most: The most connections at once.
+            writable: False to refuse every write.
+        """
+        self.place = place
+        self.wait = wait
+        self.writable = writable
+        self.generation = 0
+        self.own = local()
+        self._connect = connect
+        self._most = most
+        self._open = True
+        self._known = False
+        self._begin()
+        _watch_forks()
+        _POOLS.add(self)
+
+    def _begin(self) -> None:
+        self._state = Condition()
+        self._idle: list[Connection] = []
+        self._all: set[Connection] = set()
+        self._lent = 0
+
+    def block(self) -> Block | None:
+        """Give the block that this thread has open, if it has."""
+        found: Block | None = getattr(self.own, "block", None)
+        if found is not None and found.generation != self.generation:
+            raise self.forked()
+        return found
+
+    def forked(self) -> StoreError:
+        """Give the error for a block that was open when this process was forked: it is the parent's."""
+        return StoreError(
+            f"{self.place} was in the middle of a write when this process was forked.",
+            hint="Open the store anew in the child.",
+        )
+
+    def borrow(self) -> Connection:
+        """Lend an idle connection, or a new one; whoever borrows gives it back."""
+        with self._state:
+            free = self._state.wait_for(lambda: self._lent < self._most or not self._open, self.wait)
+            if not self._open:
+                raise closed(self.place)
+            if not free:
+                raise busy(self.place, self.wait, f"all {self._most} connections are in use")
+            self._lent += 1
+            idle = self._idle.pop() if self._idle else None
+        if idle is not None and _alive(idle):
+            return idle
+        try:
+            if idle is not None:
+                self._forget(idle)
+            made = self._connect(self._known)
+        except BaseException:
+            self._returned(None)
+            raise
+        self._known = True
+        self._all.add(made)
+        return made
+
+    def give_back(self, connection: Connection) -> None:
+        """Take a connection back; one that died, or is in the middle of something, is not lent again."""
+        sound = connection.info.transaction_status is TransactionStatus.IDLE
+        kept = self._returned(connection if sound else None)
+        if not kept:
+            self._forget(connection)
+
+    def _returned(self, connection: Connection | None) -> bool:
+        with self._state:
+            self._lent -= 1
+            kept = connection is not None and self._open and len(self._idle) < _KEPT_IDLE
+            if connection is not None and kept:
+                self._idle.append(connection)
+            self._state.notify()
+        return kept
+
+    def _forget(self, connection: Connection) -> None:
+        self._all.discard(connection)
+        connection.close()
+
+    def translated(self, error: BaseException, connection: Connection) -> PalaverError | None:
+        """Give an error of psycopg's in palaver's words; None for any other error."""
+        if isinstance(error, psycopg.Error):
+            return fault(self.place, self.wait, error, broken=connection.broken)
+        if isinstance(error, UnicodeEncodeError):  # the binding of a text that no UTF-8 can hold
+            return InvalidInput(f"A text holds a lone surrogate, which no UTF-8 text can: {error.object!r}.")
+        return None
+
+    def close(self) -> None:
+        """Close what is idle now, and what is lent when it comes back."""
+        with self._state:
+            self._open = False
+            idle, self._idle = self._idle, []
+            self._state.notify_all()
+        for connection in idle:
+            self._forget(connection)
+
+    def after_fork_in_child(self) -> None:
+        """Begin anew with locks that nobody holds; what was inherited belongs to the parent.
+
+        Its sockets are replaced by nothing, so that the server notices the parent's end even while the child lives.
+        """
+        self.generation += 1
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for connection in self._all:
+            with suppress(psycopg.Error, OSError):  # closed already
+                os.dup2(nothing, connection.fileno())
+            _ABANDONED.append(connection)
+        os.close(nothing)
+        self._begin()
+
+
+def _alive(connection: Connection) -> bool:
+    """Tell whether an idle connection can be used: the server says nothing unasked, but that it ends."""
+    if connection.closed:
+        return False
+    watched = select.poll()
+    watched.register(connection.fileno(), select.POLLIN)
+    if not watched.poll(0):
+        return True
+    try:
+        connection.pgconn.consume_input()
+        return not watched.poll(0) and connection.info.transaction_status is TransactionStatus.IDLE
+    except psycopg.Error:
+        return False
+
+
+_POOLS: WeakSet[Connections] = WeakSet()
+_ABANDONED: list[Connection] = []
+"""Connections of the parent's that a child may neither use nor close; kept, so that nothing closes them."""
+
+
+def _after_fork_in_child() -> None:
+    for pool in list(_POOLS):
+        pool.after_fork_in_child()
+
+
+@cache
+def _watch_forks() -> None:
+    """Be told of forks, from the first pool on."""
+    os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def ask(connection: Connection, name: str, bindings: Any = ()) -> psycopg.Cursor[Row]:  # noqa: ANN401 - each statement has its own
+    """Execute a named statement; it is prepared at its first use, and its rows come in binary form."""
+    return connection.execute(statements()[name], bindings, binary=True)
+
+
+def reading(pool: Connections) -> AbstractContextManager[Connection]:
+    """Lend a connection for reading; inside a block of this thread, the one that sees what was written in it."""
+    block = pool.block()
+    return _Lent(pool) if block is None else _Shared(pool, block.connection)
+
+
+def writing(pool: Connections) -> AbstractContextManager[Connection]:
+    """Lend a connection for one write transaction, or, inside a block of this thread, for one step of it."""
+    refuse_if_read_only(pool)
+    block = pool.block()
+    return _Write(pool) if block is None else _Step(pool, block.connection)
+
+
+def one_statement(pool: Connections) -> AbstractContextManager[Connection]:
+    """Lend a connection for a single statement that writes, a transaction of its own, or one step of this thread's block."""
+    refuse_if_read_only(pool)
+    block = pool.block()
+    return _Lent(pool) if block is None else _Step(pool, block.connection)
+
+
+def refuse_if_read_only(pool: Connections) -> None:
+    """Refuse a write to a store that was opened for reading.
+
+    Raises:
+        StoreReadOnly: It was.
+    """
+    if not pool.writable:
+        raise read_only(pool.place)
+
+
+@contextmanager
+def together(pool: Connections) -> Iterator[None]:
+    """Make one transaction of the writes of this thread inside the block."""
+    outermost = pool.block() is None
+    with writing(pool) as connection:
+        if not outermost:
+            yield
+            return
+        pool.own.block = Block(connection, pool.generation)
+        generation = pool.generation
+        try:
+            yield
+        finally:
+            pool.own.block = None
+        if pool.generation != generation:
+            raise pool.forked()
+        if connection.info.transaction_status is not TransactionStatus.INTRANS:
+            raise _lost(pool)
+
+
+def _lost(pool: Connections) -> StoreError:
+    return StoreError(
+        f"A failed write undid everything that was written together in {pool.place}.",
+        hint="Try the writes one by one.",
+    )
+
+
+class _Shared:
+    """The connection of an open block, for one read; psycopg's errors leave it in palaver's words."""
+
+    __slots__ = ("_connection", "_pool")
+
+    def __init__(self, pool: Connections, connection: Connection) -> None:
+        """Keep both."""
+        self._pool = pool
+        self._connection = connection
+
+    def __enter__(self) -> Connection:
+        """Give the connection."""
+        return self._connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Translate psycopg's errors."""
+        translated = None if error is None else self._pool.translated(error, self._connection)
+        if translated is not None:
+            raise translated from error
+
+
+class _Lent:
+    """A connection lent for statements of which each is a transaction of its own."""
+
+    __slots__ = ("_connection", "_generation", "_pool")
+
+    _connection: Connection
+
+    def __init__(self, pool: Connections) -> None:
+        """Borrow nothing yet."""
+        self._pool = pool
+        self._generation = pool.generation
+
+    def __enter__(self) -> Connection:
+        """Borrow a connection."""
+        self._connection = self._pool.borrow()
+        return self._connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give it back; in a child that was forked meanwhile it is the parent's."""
+        if self._pool.generation != self._generation:
+            return
+        translated = None if error is None else self._pool.translated(error, self._connection)
+        self._pool.give_back(self._connection)
+        if translated is not None:
+            raise translated from error
+
+
+class _Write:
+    """A connection lent for one write transaction: committed at the end, undone by any error."""
+
+    __slots__ = ("_connection", "_generation", "_pool")
+
+    _connection: Connection
+
+    def __init__(self, pool: Connections) -> None:
+        """Borrow nothing yet."""
+        self._pool = pool
+        self._generation = pool.generation
+
+    def __enter__(self) -> Connection:
+        """Begin."""
+        connection = self._connection = self._pool.borrow()
+        try:
+            connection.execute("BEGIN")
+        except BaseException as error:
+            self._undo(error)
+            raise
+        return connection
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Commit, or undo; in a child that was forked meanwhile neither, for the transaction is the parent's."""
+        if self._pool.generation != self._generation:
+            return
+        if error is not None:
+            self._undo(error)
+            return
+        try:
+            self._connection.execute("COMMIT")
+        except psycopg.Error as failed:
+            broken = self._connection.broken
+            self._pool.give_back(self._connection)
+            known = fault(self._pool.place, self._pool.wait, failed, broken=broken)
+            raise (unknown_outcome(self._pool.place) if broken else known) from failed
+        except BaseException:
+            self._pool.give_back(self._connection)  # in the middle of something: closed, and so undone or done
+            raise
+        self._pool.give_back(self._connection)
+
+    def _undo(self, error: BaseException) -> None:
+        """Undo, and raise psycopg's errors in palaver's words."""
+        connection = self._connection
+        translated = self._pool.translated(error, connection)
+        with suppress(psycopg.Error):  # it is dead, or dies now: then it is not lent again, and the server undoes
+            if not connection.broken:
+                connection.execute("ROLLBACK")
+        self._pool.give_back(connection)
+        if translated is not None:
+            raise translated from error
+
+
+class _Step:
+    """One write inside an open block: undone alone when it fails."""
+
+    __slots__ = ("_connection", "_pool")
+
+    def __init__(self, pool: Connections, connection: Connection) -> None:
+        """Keep both."""
+        self._pool = pool
+        self._connection = connection
+
+    def __enter__(self) -> Connection:
+        """Begin the step."""
+        if self._connection.info.transaction_status is not TransactionStatus.INTRANS:
+            raise _lost(self._pool)
+        self._do("SAVEPOINT step")
+        return self._connection
+
+    def _do(self, command: LiteralString) -> None:
+        try:
+            self._connection.execute(command)
+        except psycopg.Error as error:
+            broken = self._connection.broken
+            raise fault(self._pool.place, self._pool.wait, error, broken=broken) from error
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Keep the step, or undo it."""
+        if error is None:
+            self._do("RELEASE step")
+            return
+        translated = self._pool.translated(error, self._connection)
+        with suppress(psycopg.Error):  # the connection died, and all that was written together with it
+            if not self._connection.broken:
+                self._connection.execute("ROLLBACK TO step")
+                self._connection.execute("RELEASE step")
+        if translated is not None:
+            raise translated from error

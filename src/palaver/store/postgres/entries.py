@@ -1,0 +1,267 @@
+"""Headers and bodies, as rows, and the one statement that appends: an entry is its dialog's number and its own.
+
+An append is one statement and one journey to the server. The writer makes the headers after the newest one it knows of, and the statement
+writes them only if the dialog still ends there. The primary key is what decides between two writers: whoever comes second waits for the
+first, and then finds its place taken. So nothing is locked, and what the writer knew may be old: then it looks, judges anew, and tries again.
+
+For the same reason an append may be repeated when the connection died under it: at the second attempt it is written, or found written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum, auto
+from time import monotonic
+from typing import NamedTuple
+
+from psycopg.errors import UniqueViolation
+
+from palaver.errors import (
+    Conflict,
+    IllegalEntry,
+    StoreDamaged,
+    StoreError,
+    StoreUnavailable,
+    UnknownDialog,
+    UnknownHandle,
+)
+from palaver.ids import DialogId
+from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
+from palaver.store.postgres.connections import Connection, Connections, ask, one_statement, reading, writing
+from palaver.store.postgres.faults import busy, unknown_outcome
+from palaver.store.postgres.statements import Row, statements
+from palaver.store.postgres.texts import given, held
+
+_PAGE_ROWS = 512
+_PAGE_BYTES = 1 << 20
+_MOST = (1 << 31) - 1
+_ENDS_KNOWN = 4096
+
+Follow = Callable[[Header], tuple[Header, ...]]
+"""From the newest header to those that are to follow it; it raises what may not follow."""
+
+
+class End(NamedTuple):
+    """Where a dialog ends: its number and its newest header."""
+
+    dialog_no: int
+    last: Header
+
+
+class _Plan(NamedTuple):
+    """What is to be written, and after what."""
+
+    end: End
+    made: tuple[Header, ...]
+
+
+class _Outcome(Enum):
+    """How an attempt to write ended."""
+
+    WRITTEN = auto()
+    TAKEN = auto()
+    UNKNOWN = auto()
+
+
+class _TakenError(Exception):
+    """Undoes a transaction whose first entries found their place free, and a later one did not."""
+
+
+class Log:
+    """The entries of a store, with what is known of where dialogs end: never trusted, only tried."""
+
+    def __init__(self, pool: Connections, channel: str) -> None:
+        """Know nothing yet; `channel` is where followers listen."""
+        self._pool = pool
+        self._channel = channel
+        self._ends: dict[DialogId, End] = {}
+
+    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+        """Append entries of a turn."""
+
+        def follow(last: Header) -> tuple[Header, ...]:
+            if last.turn_head != turn_head:
+                raise Conflict(dialog_id, turn_head, last.turn_head)
+            headers = []
+            for draft in drafts:
+                last = next_header(draft, last)
+                headers.append(last)
+            return tuple(headers)
+
+        return self._place(dialog_id, [bytes(draft.body) for draft in drafts], follow)
+
+    def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
+        """Add an entry beside a turn."""
+        return self._place(dialog_id, [bytes(draft.body)], lambda last: (next_header(draft, last, turn=False),))[0]
+
+    def _place(self, dialog_id: DialogId, bodies: Sequence[bytes], follow: Follow) -> tuple[Header, ...]:
+        """Write what follows: first after the newest header we know of, then after the newest there is, until it is written."""
+        deadline = monotonic() + self._pool.wait
+        plan = self._guess(dialog_id, follow) if bodies else None
+        outcome = _Outcome.TAKEN if plan is None else self._attempt(plan, bodies)
+        while plan is None or outcome is not _Outcome.WRITTEN:
+            if monotonic() > deadline:
+                raise busy(self._pool.place, self._pool.wait, "other writers of the same dialog were always faster")
+            doubtful = plan.made if plan is not None and outcome is _Outcome.UNKNOWN else ()
+            plan, done = self._look(dialog_id, follow, doubtful)
+            outcome = _Outcome.WRITTEN if done else self._attempt(plan, bodies)
+        return self._known(dialog_id, plan)
+
+    def _guess(self, dialog_id: DialogId, follow: Follow) -> _Plan | None:
+        """Give what would follow the newest header we know of; nothing when that may not be, for it may be old."""
+        end = self._ends.get(dialog_id)
+        if end is None:
+            return None
+        try:
+            return _Plan(end, follow(end.last))
+        except (Conflict, IllegalEntry):
+            return None
+
+    def _look(self, dialog_id: DialogId, follow: Follow, doubtful: tuple[Header, ...]) -> tuple[_Plan, bool]:
+        """Give what follows the newest header there is, and whether it is there already: nothing, or what we doubted to have written."""
+        try:
+            with reading(self._pool) as connection:
+                end = newest(connection, dialog_id)
+                if doubtful and _written(connection, end.dialog_no, doubtful):
+                    return _Plan(end, doubtful), True
+        except StoreUnavailable as error:
+            raise (unknown_outcome(self._pool.place) if doubtful else error) from error
+        made = follow(end.last)
+        return _Plan(end, made), not made
+
+    def _known(self, dialog_id: DialogId, plan: _Plan) -> tuple[Header, ...]:
+        """Remember where the dialog ends now, and give what was written."""
+        if len(self._ends) >= _ENDS_KNOWN:
+            self._ends = {}
+        last = plan.made[-1] if plan.made else plan.end.last
+        self._ends[dialog_id] = End(plan.end.dialog_no, last)
+        return plan.made
+
+    def _attempt(self, plan: _Plan, bodies: Sequence[bytes]) -> _Outcome:
+        """Write, if the dialog ends as the plan says; outside of a block, a lost connection leaves open whether it was written."""
+        try:
+            return _Outcome.WRITTEN if self._write(plan, bodies) else _Outcome.TAKEN
+        except _TakenError:
+            return _Outcome.TAKEN
+        except StoreUnavailable:
+            if self._pool.block() is not None:
+                raise
+            return _Outcome.UNKNOWN
+        except StoreError as error:
+            if isinstance(error.__cause__, UniqueViolation):  # another writer was at it, and has committed
+                return _Outcome.TAKEN
+            raise
+
+    def _write(self, plan: _Plan, bodies: Sequence[bytes]) -> bool:
+        lasts = (plan.end.last, *plan.made[:-1])
+        rows = [
+            (*_row(header), plan.end.dialog_no, last.seq, last.total, last.digest, body, self._channel)
+            for header, last, body in zip(plan.made, lasts, bodies, strict=True)
+        ]
+        if len(rows) == 1:
+            with one_statement(self._pool) as connection:
+                return ask(connection, "place", rows[0]).rowcount == 1
+        with writing(self._pool) as connection:
+            return _all_or_none(connection, rows)
+
+
+def _all_or_none(connection: Connection, rows: Sequence[Row]) -> bool:
+    """Send all rows at once, without waiting for the answer to one before sending the next."""
+    with connection.cursor() as cursor:
+        cursor.executemany(statements()["place"], rows)
+        placed = cursor.rowcount
+    if 0 < placed < len(rows):
+        raise _TakenError
+    return placed == len(rows)
+
+
+def _ids(text: str | None) -> tuple[str, ...]:
+    return () if text is None else tuple(json.loads(text))
+
+
+def _row(header: Header) -> Row:
+    calls = json.dumps(header.calls) if header.calls else None
+    open_calls = json.dumps(header.open_calls) if header.open_calls else None
+    texts = held(header.kind), held(header.role)
+    return (*header[:4], *texts, header.number, calls, open_calls, held(header.response), *header[10:])
+
+
+def header(row: Row) -> Header:
+    """Make a header of its row."""
+    seq, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, response, *rest = row
+    texts = given(kind), given(role)
+    return Header(
+        seq, turn_head, view_base, open_turn, *texts, number, _ids(calls), _ids(open_calls), given(response), *rest
+    )
+
+
+def newest(connection: Connection, dialog_id: DialogId) -> End:
+    """Give a dialog's number and its newest header, `NOTHING` when it has none."""
+    row = ask(connection, "newest_header", (held(dialog_id),)).fetchone()
+    if row is None:
+        raise UnknownDialog(dialog_id)
+    return End(row[0], NOTHING if row[1] is None else header(row[1:]))
+
+
+def end(connection: Connection, dialog_id: DialogId) -> tuple[int, int]:
+    """Give a dialog's number and how many own entries it holds."""
+    row = ask(connection, "dialog_end", (held(dialog_id),)).fetchone()
+    if row is None:
+        raise UnknownDialog(dialog_id)
+    return row[0], row[1]
+
+
+def _written(connection: Connection, dialog_no: int, made: Sequence[Header]) -> bool:
+    """Tell whether entries of which we do not know that they were written are there, as we made them."""
+    bounds = {"dialog_no": dialog_no, "start": made[0].seq, "stop": made[-1].seq + 1, "rows": len(made)}
+    return [header(row) for row in ask(connection, "headers_up", bounds)] == list(made)
+
+
+def one_header(connection: Connection, dialog_id: DialogId, seq: int) -> Header:
+    """Read one header."""
+    dialog_no, length = end(connection, dialog_id)
+    row = ask(connection, "header_get", (dialog_no, seq)).fetchone() if 0 <= seq < length else None
+    if row is None:
+        raise UnknownHandle(str(Handle(dialog_id, seq)))
+    return header(row)
+
+
+def one_body(connection: Connection, dialog_id: DialogId, seq: int) -> bytes:
+    """Read one body."""
+    dialog_no, length = end(connection, dialog_id)
+    if not 0 <= seq < length:
+        raise UnknownHandle(str(Handle(dialog_id, seq)))
+    row = ask(connection, "body_get", (dialog_no, seq)).fetchone()
+    if row is None:
+        raise StoreDamaged(str(Handle(dialog_id, seq)), "its header is there, its body is not")
+    return bytes(row[0])
+
+
+def scan(pool: Connections, name: str, dialog_no: int, bounds: range, *, reverse: bool = False) -> Iterator[Row]:
+    """Give rows of a dialog's entries whose numbers, their first column, lie in `bounds`, a page at a time.
+
+    No statement and no transaction stays open between two pages: a reader that takes its time hinders neither a writer nor vacuum.
+    """
+    start, stop = bounds.start, min(bounds.stop, _MOST)
+    while start < stop:
+        asked = {"dialog_no": dialog_no, "start": start, "stop": stop, "rows": _PAGE_ROWS, "bytes": _PAGE_BYTES}
+        with reading(pool) as connection:
+            page = ask(connection, name, asked).fetchall()
+        yield from page
+        if not page:
+            return
+        if reverse:
+            stop = page[-1][0]
+        else:
+            start = page[-1][0] + 1
+
+
+def damaged(pool: Connections, dialog_no: int) -> Iterator[int]:
+    """Give the numbers of entries whose body does not give the digest in its header, or that are missing."""
+    expected = 0
+    for seq, body, _kind, digest in scan(pool, "judged_up", dialog_no, range(_MOST)):
+        yield from range(expected, seq)
+        if body is None or body_digest(body) != digest:
+            yield seq
+        expected = seq + 1
