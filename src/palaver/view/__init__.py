@@ -4,6 +4,7 @@ from palaver.view.apply import apply, merged
 from palaver.view.checkpoint import checkpoint
 from palaver.view.fold import fold
 from palaver.view.lines import held
+from palaver.view.manifest import Manifest, changed, manifest, patched, restored
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite
 from palaver.view.reasons import Reason
 from palaver.view.view import Block, Exchange, Omission, Turn, View
@@ -13,6 +14,7 @@ __all__ = [
     "Drop",
     "Exchange",
     "Insert",
+    "Manifest",
     "Omission",
     "Plan",
     "Reason",
@@ -21,8 +23,12 @@ __all__ = [
     "Turn",
     "View",
     "apply",
+    "changed",
     "checkpoint",
     "fold",
     "held",
+    "manifest",
     "merged",
+    "patched",
+    "restored",
 ]

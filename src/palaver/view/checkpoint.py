@@ -28,7 +28,7 @@ def checkpoint(view: View, spans: Sequence[Span], *, policy: str, tokens_before:
         base=view.at,
         pieces=tuple(_pieces(view, spans)),
         edits=tuple(_edits(blocks)),
-        omitted=tuple(map(_omitted, view.omissions)),
+        omitted=tuple(map(omitted, view.omissions)),
         leading=view.leading,
         closed=view.response not in {exchange.first for exchange in view.exchanges},
         policy=policy,
@@ -146,7 +146,8 @@ def _edits(blocks: Iterable[Block]) -> Iterator[BlockEdit]:
         yield BlockEdit(target=_place(block.origin), text=text, reason=block.reason.value, reversible=block.reversible)
 
 
-def _omitted(omission: Omission) -> Omitted:
+def omitted(omission: Omission) -> Omitted:
+    """Give what a view leaves out in the form that an entry records."""
     span = omission.span
     return Omitted(
         run=None if span is None else Run(dialog=span.dialog, start=span.start, stop=span.stop),

@@ -1,0 +1,237 @@
+"""Manifests: what one model call saw, small enough to be kept for every call.
+
+A manifest says how a view differs from what the log alone gives: which of the fold's exchanges it shows, which blocks it shows in
+another form, and what it holds that no entry holds. Together with the log that is the view, to the byte. From one call to the next
+little of it changes, so it is kept as a difference to the manifest before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import groupby
+from typing import Any, TypeAlias
+
+from pydantic import TypeAdapter
+
+from palaver.log import Handle, Omitted, Place
+from palaver.messages import TextContent, ToolResultContent
+from palaver.view.checkpoint import omitted
+from palaver.view.edits import handle_of, omission, rewrite
+from palaver.view.reasons import Reason
+from palaver.view.view import Block, Exchange, View
+
+__all__ = ["Manifest", "changed", "manifest", "patched", "restored"]
+
+Manifest: TypeAlias = dict[str, Any]
+"""A manifest as JSON values, with these keys:
+
+`at`
+    The number of the dialog's last own entry that the view took into account.
+`items`
+    What is shown, in order: `[start, stop]` for exchanges of the fold at `at` (stop exclusive), or an exchange spelt out.
+`edits`
+    The blocks that are shown in another form, or left out (`text` is null), by place.
+`omitted`
+    What the view leaves out, as a compaction records it.
+`stale`
+    `[start, stop]` for exchanges of the view behind which something was edited.
+`policies`
+    The policies that shaped it.
+"""
+
+_LISTS = ("items", "edits", "omitted", "stale", "policies")
+
+
+def manifest(view: View, folded: View) -> Manifest:
+    """Write down how a view differs from the fold of its dialog at the same entry.
+
+    Args:
+        view: What the model saw.
+        folded: `fold(reader, view.dialog_id, view.at)`.
+
+    Returns:
+        The manifest; `restored` makes the view of it again.
+    """
+    known = _Known(folded)
+    items: list[Any] = []
+    edits: list[Any] = []
+    for exchange in view.exchanges:
+        index = known.index(exchange)
+        found = None if index is None else _edits(folded.exchanges[index], exchange)
+        if index is None or found is None:
+            items.append(_spelling().dump_python(replace(exchange, stale=False), mode="json"))
+            continue
+        edits += found
+        if items and isinstance(items[-1], list) and items[-1][1] == index:
+            items[-1][1] = index + 1
+        else:
+            items.append([index, index + 1])
+    return {
+        "at": view.at,
+        "items": items,
+        "edits": [*_block_edits(folded.system, view.system), *edits],
+        "omitted": [omitted(gone).model_dump(mode="json") for gone in view.omissions],
+        "stale": _runs([exchange.stale for exchange in view.exchanges]),
+        "policies": list(view.policies),
+    }
+
+
+def restored(stored: Mapping[str, Any], folded: View) -> View:
+    """Make the view again that a manifest was written of.
+
+    Args:
+        stored: The whole manifest.
+        folded: The fold of the dialog at the manifest's entry.
+    """
+    edits = {handle_of(Place.model_validate(edit["target"])): edit for edit in stored["edits"]}
+    stale = {index for start, stop in stored["stale"] for index in range(start, stop)}
+    shown = (_shown(exchange, edits) for exchange in _exchanges(stored["items"], folded))
+    return replace(
+        folded,
+        system=_blocks(folded.system, edits),
+        exchanges=tuple(replace(exchange, stale=index in stale) for index, exchange in enumerate(shown)),
+        omissions=tuple(omission(Omitted.model_validate(gone)) for gone in stored["omitted"]),
+        policies=tuple(stored["policies"]),
+    )
+
+
+@cache
+def _spelling() -> TypeAdapter[Exchange]:
+    """Give what spells exchanges out; made when it is first needed."""
+    return TypeAdapter(Exchange)
+
+
+# --- one manifest as a difference to another -----------------------------------------------------------------------------------------
+
+
+def changed(stored: Mapping[str, Any], before: Mapping[str, Any]) -> Manifest:
+    """Give a manifest as a difference to an earlier one: of each list, what stands between a common beginning and a common end."""
+    return {"at": stored["at"], **{name: _difference(stored[name], before[name]) for name in _LISTS}}
+
+
+def patched(difference: Mapping[str, Any], before: Mapping[str, Any]) -> Manifest:
+    """Give the whole manifest that `changed` made a difference of."""
+    return {"at": difference["at"], **{name: _undone(difference[name], before[name]) for name in _LISTS}}
+
+
+def _difference(new: Sequence[Any], old: Sequence[Any]) -> list[Any]:
+    shorter = min(len(new), len(old))
+    head = next((index for index in range(shorter) if new[index] != old[index]), shorter)
+    room = shorter - head
+    tail = next((count for count in range(room) if new[-1 - count] != old[-1 - count]), room)
+    return [head, list(new[head : len(new) - tail]), tail]
+
+
+def _undone(difference: Sequence[Any], old: Sequence[Any]) -> list[Any]:
+    head, between, tail = difference
+    return [*old[:head], *between, *old[len(old) - tail :]]
+
+
+# --- what is shown of the fold -------------------------------------------------------------------------------------------------------
+
+
+class _Known:
+    """The exchanges of a fold, to be found again in a view that was made of it: by their first entry, or by what they say."""
+
+    def __init__(self, folded: View) -> None:
+        self._by_first: dict[Handle, int] = {}
+        self._derived: dict[int, Exchange] = {}
+        for index, exchange in enumerate(folded.exchanges):
+            if exchange.first is None:
+                self._derived[index] = exchange
+            else:
+                self._by_first.setdefault(exchange.first, index)
+
+    def index(self, exchange: Exchange) -> int | None:
+        """Find an exchange; of those that no entry holds and that say the same, each is found once."""
+        if exchange.first is not None:
+            return self._by_first.get(exchange.first)
+        found = next((index for index, one in self._derived.items() if one == exchange), None)
+        if found is not None:
+            del self._derived[found]
+        return found
+
+
+def _edits(folded: Exchange, shown: Exchange) -> list[Any] | None:
+    """Give what makes `shown` of an exchange of the fold; None where edits of blocks do not."""
+    if shown == folded:
+        return []
+    if len(folded.turns) != len(shown.turns):
+        return None
+    edits = [
+        edit
+        for one, other in zip(folded.turns, shown.turns, strict=True)
+        for edit in _block_edits(one.blocks, other.blocks)
+    ]
+    targets = {handle_of(Place.model_validate(edit["target"])): edit for edit in edits}
+    return edits if _shown(folded, targets) == shown else None
+
+
+def _block_edits(folded: Sequence[Block], shown: Sequence[Block]) -> Iterator[dict[str, Any]]:
+    if folded == shown:
+        return
+    standing = {block.origin: block for block in shown if block.origin is not None}
+    for block in folded:
+        if block.origin is None:
+            continue
+        other = standing.get(block.origin)
+        if other is None:
+            yield {"target": _place(block.origin), "text": None}
+        elif other != block and other.reason is not None:
+            yield {
+                "target": _place(block.origin),
+                "text": _said(other),
+                "reason": other.reason.value,
+                "reversible": other.reversible,
+            }
+
+
+def _said(block: Block) -> str:
+    content = block.content
+    if isinstance(content, ToolResultContent):
+        return content.text()
+    return content.content if isinstance(content, TextContent) else ""
+
+
+def _shown(exchange: Exchange, edits: Mapping[Handle, Mapping[str, Any]]) -> Exchange:
+    if not edits:
+        return exchange
+    turns = tuple(replace(turn, blocks=_blocks(turn.blocks, edits)) for turn in exchange.turns)
+    return exchange if turns == exchange.turns else replace(exchange, turns=turns)
+
+
+def _blocks(blocks: tuple[Block, ...], edits: Mapping[Handle, Mapping[str, Any]]) -> tuple[Block, ...]:
+    if not any(block.origin in edits for block in blocks):
+        return blocks
+    shown = []
+    for block in blocks:
+        edit = None if block.origin is None else edits.get(block.origin)
+        if edit is None:
+            shown.append(block)
+        elif edit["text"] is not None:
+            shown.append(rewrite(block, edit["text"], Reason(edit["reason"]), reversible=edit["reversible"]))
+    return tuple(shown)
+
+
+def _exchanges(items: Sequence[Any], folded: View) -> Iterator[Exchange]:
+    for item in items:
+        if isinstance(item, Mapping):
+            yield _spelling().validate_python(item)
+        else:
+            yield from folded.exchanges[item[0] : item[1]]
+
+
+def _runs(flags: Sequence[bool]) -> list[list[int]]:
+    """Give where the flags are set, as runs."""
+    runs = []
+    for flag, group in groupby(enumerate(flags), key=lambda one: one[1]):
+        places = [index for index, _ in group]
+        if flag:
+            runs.append([places[0], places[-1] + 1])
+    return runs
+
+
+def _place(handle: Handle) -> dict[str, Any]:
+    return Place(dialog=handle.dialog, seq=handle.seq, block=handle.block).model_dump(mode="json")
