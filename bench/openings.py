@@ -53,7 +53,7 @@ def run_open(folder: Path, *, quick: bool) -> list[Row]:
 
         def ours(_number: int, path: Path = path, session_id: str = session_id) -> View:
             with closing(SqliteStore(path)) as store:
-                return fold(store, Session.open(session_id, store).root.dialog_id)
+                return Session.open(session_id, store).root.view()
 
         def limit(_number: int, plain: Path = plain) -> list[object]:
             with closing(apsw.Connection(str(plain))) as connection:

@@ -167,7 +167,11 @@ def freeze_plain(value: Any, levels: int = _MAX_DEPTH) -> Any:  # noqa: ANN401 -
     if kind is str or value is None:
         return value
     if kind is dict and levels:
-        return _frozen_dict({key: freeze_plain(item, levels - 1) for key, item in value.items()})
+        items = {
+            key: item if type(item) is str else freeze_plain(item, levels - 1)  # most are: the call is saved
+            for key, item in value.items()
+        }
+        return _frozen_dict(items)
     if kind is list and levels:
         return _frozen_list([freeze_plain(item, levels - 1) for item in value])
     fits = _SCALARS.get(kind)

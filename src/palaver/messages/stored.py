@@ -60,7 +60,7 @@ class Unusual(Exception):
 
 def is_plain(body: bytes) -> bool:
     """Tell whether JSON text spells neither a NUL nor a surrogate: then no string in it has to be replaced."""
-    return b"\\u" not in body or _DIRTY_ESCAPE.search(body) is None
+    return b"\\" not in body or _DIRTY_ESCAPE.search(body) is None  # one byte is found several times as fast as two
 
 
 def set_together(kind: type[Model], fields: dict[str, Any], given: set[str], extra: dict[str, Any]) -> Model:
@@ -203,6 +203,7 @@ def _read(plan: _Plan, fields: dict[str, Any]) -> Any:  # noqa: ANN401 - a value
 # --- blocks ----------------------------------------------------------------------------------------------------------------
 
 _TEXT = _plan(TextContent, type=text, content=text)
+_TEXT_GIVEN = {"type", "content"}
 _BLOCKS = {
     "text": _TEXT,
     "thinking": _plan(
@@ -252,7 +253,7 @@ def _block(fields: object) -> Any:  # noqa: ANN401 - any block
         raise Unusual
     if kind == "text" and len(fields) == 2 and type(content := fields.get("content")) is str:  # noqa: PLR2004 - type and content
         values = {"changes": (), "type": "text", "content": content}
-        return set_together(TextContent, values, _given(("type", "content")), _NOTHING_LATER)
+        return set_together(TextContent, values, _TEXT_GIVEN, _NOTHING_LATER)
     plan = _BLOCKS.get(kind)
     if plan is not None:
         try:

@@ -1,15 +1,16 @@
-"""How much of a session is there: counted when it is opened, proven on request."""
+"""How a session was found, and how much of it is there: counted when someone asks, proven on request."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from palaver.ids import DialogId, SessionId
 from palaver.log import Handle, Node
 from palaver.store.protocol import Store
 
-__all__ = ["Extent", "extent_of"]
+__all__ = ["Extent", "Opened", "extent_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,32 @@ class Extent:
     def unreachable(self) -> int:
         """The number of entries that cannot be reached."""
         return self.total - self.reachable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Opened:
+    """How a session was found, and how much of it is there.
+
+    Attributes:
+        by: `id`, `name` or `prefix`.
+        others: How many other sessions have the same name; the one opened is the latest.
+        count: Counts the session's entries.
+    """
+
+    by: str
+    others: int = 0
+    count: Callable[[], Extent] = field(repr=False, compare=False)
+
+    @cached_property
+    def extent(self) -> Extent:
+        """How many entries it has and how many can be reached, as of when this was first asked for: opening need not wait for it."""
+        return self.count()
+
+    def __str__(self) -> str:
+        """Say it in a sentence."""
+        which = f", the latest of {self.others + 1}" if self.others else ""
+        lost = f", {self.extent.unreachable} of them unreachable" if self.extent.unreachable else ""
+        return f"Opened by {self.by}{which}: {self.extent.total} entries in {self.extent.dialogs} dialogs{lost}."
 
 
 def extent_of(store: Store, session_id: SessionId, *, verify: bool) -> Extent:

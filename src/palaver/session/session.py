@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeAlias
 
@@ -16,7 +16,7 @@ from palaver.log import Entry, Handle, Span, TurnEnded
 from palaver.messages import Content, InvokeCost
 from palaver.prompts import Runtime, get_default_runtime
 from palaver.session.dialog import Dialog
-from palaver.session.extent import Extent, extent_of
+from palaver.session.extent import Opened, extent_of
 from palaver.session.family import Family, made_up_name
 from palaver.session.overview import tree_lines
 from palaver.session.recalling import recall
@@ -27,34 +27,13 @@ from palaver.session.transcript import Messages, Stretch
 from palaver.session.tree import Tree
 from palaver.store import Hit, SessionRecord, Store, open_store
 
-__all__ = ["Opened", "Session", "rebuild"]
+__all__ = ["Session", "rebuild"]
 
 StoreLike: TypeAlias = Store | str | os.PathLike[str]
 """A store, or the address of one."""
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _PREFIX = re.compile(r"[0-9a-f]{6,31}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opened:
-    """How a session was found, and how much of it is there.
-
-    Attributes:
-        by: `id`, `name` or `prefix`.
-        others: How many other sessions have the same name; the one opened is the latest.
-        extent: How many entries it has, and how many can be reached.
-    """
-
-    by: str
-    others: int = 0
-    extent: Extent
-
-    def __str__(self) -> str:
-        """Say it in a sentence."""
-        which = f", the latest of {self.others + 1}" if self.others else ""
-        lost = f", {self.extent.unreachable} of them unreachable" if self.extent.unreachable else ""
-        return f"Opened by {self.by}{which}: {self.extent.total} entries in {self.extent.dialogs} dialogs{lost}."
 
 
 class Session:
@@ -66,7 +45,7 @@ class Session:
     Attributes:
         store: Where it lies.
         session_id: The opaque id.
-        opened: How it was found, and how much of it is there; None for one that was just made.
+        opened: How it was found, and how much of it is there when asked; None for one that was just made.
     """
 
     def __init__(self, family: Family[Dialog], *, opened: Opened | None = None, owned: bool = False) -> None:
@@ -132,7 +111,7 @@ class Session:
         log_base: LogBase | None = None,
         verify: bool = False,
     ) -> Session:
-        """Open a session; `opened` says how it was found and how much of it is there.
+        """Open a session; `opened` says how it was found and, when asked, how much of it is there.
 
         Args:
             reference: Its id; or its name, of which the latest is taken; or the first digits of its id, at least 6.
@@ -152,8 +131,11 @@ class Session:
             opened, record.session_id, runtime or get_default_runtime(), follower_of(log_base)
         )
         family.tell_all()
-        extent = extent_of(opened, record.session_id, verify=verify)
-        return cls(family, opened=Opened(by=by, others=others, extent=extent), owned=owned)
+        count = partial(extent_of, opened, record.session_id, verify=verify)
+        found = Opened(by=by, others=others, count=count)
+        if verify:
+            _ = found.extent  # who asks for proof waits for it
+        return cls(family, opened=found, owned=owned)
 
     @classmethod
     def list(

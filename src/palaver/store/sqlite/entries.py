@@ -108,9 +108,9 @@ def one_body(connection: apsw.Connection, dialog_id: DialogId, seq: int) -> byte
     if not 0 <= seq < length:
         raise UnknownHandle(str(Handle(dialog_id, seq)))
     body = connection.execute(statements()["body_get"], (entry_id(dialog_no, seq),)).get
-    if body is None:
+    if not isinstance(body, bytes):
         raise StoreDamaged(str(Handle(dialog_id, seq)), "its header is there, its body is not")
-    return bytes(body)
+    return body
 
 
 def scan(pool: Connections, name: str, dialog_no: int, bounds: range, *, reverse: bool = False) -> Iterator[Row]:

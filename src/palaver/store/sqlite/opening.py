@@ -55,12 +55,13 @@ class Opener:
         self.path = path
         self.wait = wait
         self.writable = writable
-        self._pragmas = _SETUP | {"synchronous": durability.value, "query_only": "OFF" if writable else "ON"}
+        pragmas = _SETUP | {"synchronous": durability.value, "query_only": "OFF" if writable else "ON"}
         if durability is Durability.FULL:
-            self._pragmas |= {
+            pragmas |= {
                 "fullfsync": "ON",
                 "checkpoint_fullfsync": "ON",
-            }  # macOS flushes the disk's own cache only when told
+            }  # macOS flushes the disk's cache only when told
+        self._setup = "".join(f"PRAGMA {name}={value};" for name, value in pragmas.items())
 
     def connect(self) -> apsw.Connection:
         """Open a connection that is ready for use."""
@@ -83,8 +84,7 @@ class Opener:
 
     def set_up(self, connection: apsw.Connection) -> None:
         """Make a connection ready for use."""
-        for name, value in self._pragmas.items():
-            connection.pragma(name, value)
+        connection.execute(self._setup).fetchall()
 
     def _bare(self) -> apsw.Connection:
         """Open a connection that has touched nothing yet."""
@@ -162,10 +162,10 @@ def _make(path: Path) -> None:
     The file gets its name when it is closed already: closing a descriptor drops all locks that this process has on a file, those of SQLite
     for another handle too (https://www.sqlite.org/howtocorrupt.html, section 2.2).
     """
-    for folder in reversed([place for place in path.parents if not place.exists()]):
-        folder.mkdir(_PRIVATE_FOLDER, exist_ok=True)
     if path.exists():
         return
+    for folder in reversed([place for place in path.parents if not place.exists()]):
+        folder.mkdir(_PRIVATE_FOLDER, exist_ok=True)
     descriptor, unnamed = mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
     os.close(descriptor)
     try:
@@ -213,8 +213,8 @@ def _format(connection: apsw.Connection, path: Path) -> int:
     """Give the format of what is there, 0 for an empty file."""
     with _transaction(connection, "BEGIN"):  # one look: another process may be making the store right now
         found, owner = _number(connection, "user_version"), _number(connection, "application_id")
-        empty = connection.execute("SELECT count(*) = 0 FROM sqlite_schema").get
-    if owner != APPLICATION_ID and not (empty and owner == found == 0):
+        ours = owner == APPLICATION_ID or (owner == found == 0 and _is_empty(connection))
+    if not ours:
         raise InvalidInput(
             f"{path} is no palaver store: it is the SQLite database of another program.",
             hint="It was not touched. Name another file.",
@@ -222,6 +222,10 @@ def _format(connection: apsw.Connection, path: Path) -> int:
     if found > newest_format():
         raise StoreTooNew(found, newest_format())
     return found
+
+
+def _is_empty(connection: apsw.Connection) -> bool:
+    return bool(connection.execute("SELECT count(*) = 0 FROM sqlite_schema").get)
 
 
 def _upgrade(opener: Opener, connection: apsw.Connection, found: int) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from hashlib import sha256
-from os import PathLike
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -42,7 +42,7 @@ class SqliteStore:
 
     def __init__(
         self,
-        path: str | PathLike[str],
+        path: str | os.PathLike[str],
         durability: Durability = Durability.FULL,
         *,
         read_only: bool = False,
@@ -66,7 +66,7 @@ class SqliteStore:
         """
         if durability is Durability.MEMORY:
             raise InvalidInput("A file outlives the process: its durability is full or normal.")
-        place = Path(path).resolve()  # where SQLite would put the side files of a link, too
+        place = Path(os.path.realpath(path))  # where SQLite would put the side files of a link, too
         opener = Opener(place, durability, wait, writable=not read_only)
         self.durability: Durability = durability
         self.path = place

@@ -30,7 +30,7 @@ FROM headers WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?;
 SELECT dialog_no, coalesce((newest & 0xffffffff) + 1, 0) FROM dialog_ends WHERE dialog_id = ?;
 
 -- name: body_get
-SELECT b.body FROM headers AS h LEFT JOIN bodies AS b USING (body_no) WHERE h.id = ?;
+SELECT (SELECT body FROM bodies AS b WHERE b.body_no = h.body_no) FROM headers AS h WHERE h.id = ?;
 
 -- name: bodies_up
 SELECT h.id & 0xffffffff, b.body

@@ -7,8 +7,17 @@ ON CONFLICT (session_id) DO NOTHING;
 SELECT session_no FROM sessions WHERE session_id = ?;
 
 -- name: session_get
-SELECT session_id, name, subject, workdir, created_at, updated_at, trashed_at, root, metadata
-FROM sessions JOIN session_activity USING (session_no)
+-- When it was last active is computed here as the view session_activity does, which costs a small query several times as much.
+SELECT
+  session_id, name, subject, workdir, created_at,
+  max(created_at, coalesce((
+    SELECT max(max(d.created_at, coalesce((
+      SELECT at FROM headers WHERE id BETWEEN d.dialog_no << 32 AND d.dialog_no << 32 | 0xffffffff ORDER BY id DESC LIMIT 1
+    ), d.created_at)))
+    FROM dialogs AS d WHERE d.session_no = s.session_no
+  ), created_at)) AS updated_at,
+  trashed_at, root, metadata
+FROM sessions AS s
 WHERE session_id = ?;
 
 -- name: session_list

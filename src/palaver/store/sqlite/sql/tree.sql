@@ -22,10 +22,11 @@ WHERE dialog_id >= :short AND dialog_id < :short || 'g' AND (+dialog_id = :dialo
 LIMIT 1;
 
 -- name: node_get
+-- A subquery costs a single row half of what a join does.
 SELECT
-  d.dialog_id, s.session_id, d.owner, d.parent_id, d.ranges, d.place, d.split_point, d.last_n, d.first_k, d.inherited, d.created_at,
+  d.dialog_id, (SELECT session_id FROM sessions AS s WHERE s.session_no = d.session_no), d.owner, d.parent_id, d.ranges, d.place, d.split_point, d.last_n, d.first_k, d.inherited, d.created_at,
   d.relation, d.metadata
-FROM dialogs AS d JOIN sessions AS s USING (session_no)
+FROM dialogs AS d
 WHERE d.dialog_id = ?;
 
 -- name: nodes_of
