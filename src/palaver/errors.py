@@ -55,10 +55,12 @@ data for the model and never one of these; a broken invariant of palaver itself 
     │   ├── RepairFailed                 no answer was what the prompt declared, however often it was asked again
     │   ├── StepsExhausted               the model went on calling tools after the last round it was allowed
     │   └── CallbackFailed               a handler, listener or approver of the caller's raised
+    ├── NoActiveDialog (RuntimeError)    an agent was asked to speak and talks to no dialog
     ├── DecisionNeeded                   a turn waits for a human's decision: nothing failed
     ├── ParseError (ValueError)          the model's answer lacks what its prompt declared
     ├── InvalidRequest                   a request of ours that the validator refuses: a defect of palaver
     ├── MissingExtra                     a package that palaver can do without is not installed
+    ├── NotReproducible                  what a past call saw cannot be given back to the byte
     └── MediaUnavailable                 the bytes behind a reference are not in memory
 """
 
@@ -99,7 +101,9 @@ __all__ = [
     "MissingStore",
     "ModelCallFailed",
     "ModelUnavailable",
+    "NoActiveDialog",
     "NotFound",
+    "NotReproducible",
     "PalaverError",
     "ParseError",
     "ProviderDown",
@@ -652,6 +656,12 @@ class CallbackFailed(AgentFailure):
         self.error = error
 
 
+class NoActiveDialog(PalaverError, RuntimeError):
+    """An agent was asked to take or say something, and talks to no dialog."""
+
+    hint = "open() one, or switch() to one."
+
+
 class DecisionNeeded(PalaverError):
     """A turn waits for a human's decision about the ``calls``; nothing failed, and nothing waits in memory.
 
@@ -673,26 +683,30 @@ class DecisionNeeded(PalaverError):
 
 
 class InfeasibleBudget(PalaverError):
-    """What must be sent needs ``needed`` tokens and the ``budget`` is smaller; ``breakdown`` says where they go.
+    """What must be sent needs ``needed`` and the ``budget`` is smaller; ``breakdown`` says where it goes.
 
-    All figures are tokens. The breakdown's values add up to ``needed``.
+    All figures are in ``unit``: tokens, unless it is the bytes of a request's body, or its images and sounds. The breakdown's values add
+    up to ``needed``.
     """
 
     hint = "Raise the budget, or shorten what the breakdown names."
 
-    def __init__(self, budget: int, needed: int, breakdown: Mapping[str, int], *, hint: str = "") -> None:
+    def __init__(
+        self, budget: int, needed: int, breakdown: Mapping[str, int], *, unit: str = "tokens", hint: str = ""
+    ) -> None:
         """Say both figures and their breakdown."""
         self.budget = budget
         self.needed = needed
+        self.unit = unit
         self._breakdown = dict(breakdown)
-        parts = ", ".join(f"{name} {tokens:,}" for name, tokens in self.breakdown.items())
+        parts = ", ".join(f"{name} {size:,}" for name, size in self.breakdown.items())
         super().__init__(
-            f"A budget of {budget:,} tokens cannot hold what must be sent: {needed:,} ({parts}).", hint=hint
+            f"A budget of {budget:,} {unit} cannot hold what must be sent: {needed:,} ({parts}).", hint=hint
         )
 
     @property
     def breakdown(self) -> Mapping[str, int]:
-        """Tokens by what needs them, read-only."""
+        """How much by what needs it, read-only."""
         return MappingProxyType(self._breakdown)
 
 
@@ -737,3 +751,14 @@ class MissingExtra(PalaverError):
             f"{feature} needs the package {self.package}, which is not installed.",
             hint=hint or f"Install it with: pip install 'palaver[{extra}]'.",
         )
+
+
+class NotReproducible(PalaverError):
+    """What a past call saw cannot be given back to the byte; ``request`` is what it would be today, or None."""
+
+    hint = "The view that it saw may still be had."
+
+    def __init__(self, message: str = "", *, request: object = None, hint: str = "") -> None:
+        """Keep what compiling gives today."""
+        super().__init__(message, hint=hint)
+        self.request = request

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from palaver.context.record import Command, Facts, File, Recorder, Said, Trouble, told
 from palaver.context.record.asks import rules
-from palaver.context.record.deeds import deed
-from palaver.context.record.outcomes import error_line, outcome
+from palaver.context.work.deeds import deed
+from palaver.context.work.outcomes import error_line, outcome
 from palaver.errors import InvalidInput
 from palaver.messages import AssistantMessage, Content, TextContent, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.testing.logs import Log, model, result, system, user

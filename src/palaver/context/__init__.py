@@ -1,9 +1,11 @@
 """Context: which part of a conversation the model is to see. Policies, the operators they are made of, and composing a view."""
 
+from palaver.context.account import Account, Anchor, Estimate, account, estimate
 from palaver.context.compose import Composed, compose
 from palaver.context.fit import Fit, fit
 from palaver.context.floor import floor
 from palaver.context.ledger import Ledger
+from palaver.context.limits import within_profile
 from palaver.context.managed import Managed, Shown, planner
 from palaver.context.manager import ContextManager, Policy, Viewed
 from palaver.context.measure import Meter, Size
@@ -15,9 +17,12 @@ from palaver.context.registry import POLICIES, policy
 
 __all__ = [
     "POLICIES",
+    "Account",
+    "Anchor",
     "Composed",
     "ContextManager",
     "DefaultContextManager",
+    "Estimate",
     "Fit",
     "FoldContextManager",
     "FullContext",
@@ -29,9 +34,12 @@ __all__ = [
     "Shown",
     "Size",
     "Viewed",
+    "account",
     "compose",
+    "estimate",
     "fit",
     "floor",
     "planner",
     "policy",
+    "within_profile",
 ]

@@ -7,12 +7,14 @@ deterministic plan that needs no model goes on from there. So every policy ends 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from palaver.context.fallback import NAME, fallback
 from palaver.context.floor import floor
+from palaver.context.ground import Room
 from palaver.context.ledger import Ledger
+from palaver.context.limits import bytes_over, limited, over_limits, require_limits
 from palaver.context.measure import Meter, Size
 from palaver.context.record.carried import carried
 from palaver.errors import InfeasibleBudget
@@ -46,11 +48,12 @@ class Composed:
 
     Attributes:
         view: What the model is to see. The very object that went in, when nothing had to change.
-        plan: What the policy wanted. Its notes say what became of it.
+        plan: What the policy wanted. Its notes say what each operator took out, and what became of the plan.
         fallback: What was done besides, because the plan was not enough; an empty plan when it was.
         before: The size of the view that went in.
         after: The size of this one.
         floor: What every view must hold, in tokens by what it is for.
+        limits: What was done before the policy was asked, because the request had too many media or bytes.
     """
 
     view: View
@@ -59,6 +62,7 @@ class Composed:
     before: Size
     after: Size
     floor: Mapping[str, int]
+    limits: tuple[Plan, ...] = ()
 
     @property
     def tokens_before(self) -> int:
@@ -82,7 +86,8 @@ def compose(
 ) -> Composed:
     """Make a view fit a budget the way a policy wants it.
 
-    Pure: neither the view nor the log changes, and the same inputs give the same view.
+    Pure: neither the view nor the log changes, and the same inputs give the same view. The budget's tokens, bytes and media are all
+    kept to; what must be sent is measured first, so that a budget that cannot be kept is told before anything is planned.
 
     Args:
         view: The view, from the fold.
@@ -96,9 +101,33 @@ def compose(
         InfeasibleBudget: What must be sent is larger than the budget; the error has the breakdown.
     """
     books = ledger or Ledger(meter=Meter(counter))
-    before = books.meter.view(view)
+    room = budget if books.anchor is None else books.anchor.within(budget, books.meter)
     needed = floor(view, books.meter)
-    budget.require(needed)
+    room.require(needed)
+    require_limits(view, budget, books)
+    spare = 0
+    while True:
+        start, limits = limited(view, budget, books, spare=spare)
+        if limits and policy.complete:
+            raise over_limits(view, budget, books)
+        done = _composed(start, policy, room, books, prices, needed)
+        over = bytes_over(done.view, budget, books)
+        if over <= 0:
+            return replace(done, limits=limits, before=books.meter.view(view))
+        if spare > _MOST_SPARE:
+            raise over_limits(done.view, budget, books)
+        spare = max(spare * 2, spare + over)  # what was put in has more bytes than there were left
+
+
+_MOST_SPARE = 1 << 20
+"""Bytes that what is put into a view never has: at this the view is not made smaller to leave more of them free."""
+
+
+def _composed(
+    view: View, policy: Planner, budget: Budget, books: Ledger, prices: Rates | None, needed: Mapping[str, int]
+) -> Composed:
+    """Make a view fit the tokens of a budget."""
+    before = books.meter.view(view)
     wanted = carried(view, policy.plan(view, books, budget, prices), books.sources)
     planned, plan, size = _taken(view, wanted, before, books.meter)
     if size.total > budget.for_input and policy.complete:
@@ -137,6 +166,6 @@ def _finished(view: View, size: Size, books: Ledger, budget: Budget) -> tuple[Vi
     """Do what is left to do; the very same view when it fits."""
     if size.total <= budget.for_input:
         return view, Plan(policy=NAME), size
-    rest = carried(view, fallback(view, books.meter, budget), books.sources)
+    rest = carried(view, fallback(view, books.meter, Room.of(budget, size)), books.sources)
     final = apply(view, rest)
     return final, rest, books.meter.view(final)

@@ -10,15 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from palaver.context.ground import Form, Ground, Layout
-from palaver.context.measure import Meter
+from palaver.context.ground import Done, Form, Ground, Layout, Room
+from palaver.context.measure import Measure
 from palaver.context.notice import NOTICE
-from palaver.context.operators import DROP_OLDEST, OFFLOAD, in_phases
-from palaver.context.operators.drop_oldest import settled
+from palaver.context.operators import DROP_OLDEST, OFFLOAD, Edit, in_phases
+from palaver.context.operators.forms import settled
 from palaver.context.operators.shorten import shortened
 from palaver.context.steps import laid_out, plan_of
 from palaver.context.texts import kept_ends
-from palaver.tokens import Budget
 from palaver.view import Plan, View
 
 __all__ = ["NAME", "fallback"]
@@ -27,13 +26,24 @@ NAME = "palaver"
 """The name that such omissions carry in the place of a policy's."""
 
 
-def fallback(view: View, meter: Meter, budget: Budget) -> Plan:
-    """Plan what is left to do; an empty plan when the view fits."""
-    if meter.view(view).total <= budget.for_input:
+IN_STEPS = in_phases(OFFLOAD, DROP_OLDEST)
+"""What is done before the last resort."""
+
+
+def fallback(view: View, meter: Measure, room: Room, edit: Edit = IN_STEPS) -> Plan:
+    """Plan what is left to do; an empty plan when the view fits.
+
+    Args:
+        view: The view.
+        meter: The unit in which it must fit.
+        room: The room for its exchanges, in that unit.
+        edit: What to do in steps before the last resort.
+    """
+    ground = Ground(view, meter, room, NOTICE)
+    if sum(map(ground.whole, range(len(view.exchanges)))) <= room.high:
         return Plan(policy=NAME)
-    ground = Ground(view, meter, budget, NOTICE)
-    layout = laid_out(ground, in_phases(OFFLOAD, DROP_OLDEST))
-    if layout.tokens > ground.high:
+    layout = laid_out(ground, edit)
+    if layout.size > room.high:
         layout = _to_the_floor(ground, layout)
     return plan_of(ground, layout, NAME)
 
@@ -44,11 +54,11 @@ def _to_the_floor(ground: Ground, layout: Layout) -> Layout:
     protected = ground.view.protected()
     for keep in (protected | {last}, protected):
         small = _squeezed(ground, last, _only(ground, last, layout, keep))
-        if small.tokens <= ground.high:
+        if small.size <= ground.room.high:
             return small
     bare = _only(ground, last, layout, protected)
     if next(ground.missing(bare), None) is not None:
-        bare = replace(bare, told=False, tokens=bare.tokens - ground.stand_in.room(ground, last))
+        bare = replace(bare, told=False, size=bare.size - ground.stand_in.room(ground, last))
     return _squeezed(ground, last, bare)
 
 
@@ -67,15 +77,16 @@ def _squeezed(ground: Ground, last: int, layout: Layout) -> Layout:
     The newest user message and what is pinned are never shortened: whoever pinned it, or asked it, wants it read.
     """
     whole = {ground.view.newest_user(), *(i for i, exchange in enumerate(ground.view.exchanges) if exchange.pinned)}
-    forms, tokens = dict(layout.forms), layout.tokens
+    forms, size = dict(layout.forms), layout.size
     for index in layout.shown(last):
-        if tokens <= ground.high:
+        if size <= ground.room.high:
             break
         if index not in whole:
             before = ground.size(index, replace(layout, forms=forms))
-            room = max(before - (tokens - ground.high), 0)
+            room = max(before - (size - ground.room.high), 0)
             rewrites, after = shortened(ground.view.exchanges[index], room, ground.meter, form=kept_ends)
             if rewrites and after < before:
-                forms[index] = Form(rewrites=rewrites, tokens=after)
-                tokens -= before - after
-    return replace(layout, forms=MappingProxyType(forms), tokens=tokens)
+                done = Done("shorten", len(rewrites), ground.whole(index) - after)
+                forms[index] = Form(rewrites=rewrites, size=after, done=(done,))
+                size -= before - after
+    return replace(layout, forms=MappingProxyType(forms), size=size)

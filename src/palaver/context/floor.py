@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from palaver.context.measure import Meter
+from palaver.context.measure import Measure
 from palaver.context.operators.shorten import least
 from palaver.view import View
 
 __all__ = ["floor"]
 
 
-def floor(view: View, meter: Meter) -> Mapping[str, int]:
+def floor(view: View, meter: Measure) -> Mapping[str, int]:
     """Give the tokens that must be sent, by what they are for.
 
     Instructions, tool schemas, the newest user message and what is pinned are sent as they are. Of an exchange that is open, the calls

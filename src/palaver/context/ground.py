@@ -1,21 +1,22 @@
-"""The ground that operators work on: the exchanges of a view with their sizes, and how much room there is."""
+"""The ground that operators work on: the exchanges of a view, measured, how much room there is, and what must stay."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from palaver.context.measure import Meter
+from palaver.context.measure import Measure, Size
+from palaver.context.work.acts import Acts, acts_of
 from palaver.ids import DialogId
 from palaver.messages import Role, Speaker
 from palaver.tokens import Budget
-from palaver.view import Exchange, Insert, Omission, Reason, Rewrite, View
+from palaver.view import Exchange, Insert, Omission, Reason, Remove, Rewrite, View
 
-__all__ = ["GONE", "Form", "Ground", "Layout", "StandIn"]
+__all__ = ["GONE", "Done", "Form", "Ground", "Hole", "Keep", "Layout", "Room", "StandIn", "asks"]
 
 _LOW = 2
 """A cut leaves at most one half of the room: every cut loses the provider's cache of what stands behind it, and cutting to half the room
@@ -25,17 +26,51 @@ GONE = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MA
 """Why something that the user or a model said is left out of a view: it had to become smaller."""
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What an operator did to an exchange.
+
+    Attributes:
+        operator: The operator's name.
+        blocks: How many blocks it shows in another form, or leaves out.
+        saved: What that saved.
+    """
+
+    operator: str
+    blocks: int
+    saved: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
     """An exchange in another form.
 
     Attributes:
         rewrites: The blocks that are shown in another form.
-        tokens: The size of the exchange so.
+        removes: The blocks that are left out.
+        size: The size of the exchange so.
+        done: Who did what of it.
     """
 
-    rewrites: tuple[Rewrite, ...]
-    tokens: int
+    rewrites: tuple[Rewrite, ...] = ()
+    removes: tuple[Remove, ...] = ()
+    size: int
+    done: tuple[Done, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Hole:
+    """An exchange that is left out among others that are shown, with a line in its place.
+
+    Attributes:
+        text: The line.
+        operator: Who left it out.
+        saved: What that saved.
+    """
+
+    text: str
+    operator: str
+    saved: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,23 +78,28 @@ class Layout:
     """How the exchanges up to some point are shown.
 
     Attributes:
-        cut: The first exchange of the tail that is shown without a gap.
+        cut: The first exchange of the tail that is shown without a gap, but for holes.
         kept: The exchanges before the cut that are shown.
         forms: The exchanges that are shown in another form.
-        tokens: The size of all that, in tokens, with the room of what stands for the exchanges that are left out.
+        holes: The exchanges from the cut on that are left out.
+        size: The size of all that, with the room of what stands for the exchanges that are left out.
         told: Whether something stands for them; not where even that has no room.
     """
 
     cut: int = 0
     kept: tuple[int, ...] = ()
     forms: Mapping[int, Form] = field(default_factory=lambda: MappingProxyType({}))
-    tokens: int = 0
+    holes: Mapping[int, Hole] = field(default_factory=lambda: MappingProxyType({}))
+    size: int = 0
     told: bool = True
 
     def shown(self, upto: int) -> Iterator[int]:
         """Give the exchanges that are shown, up to and including `upto`."""
         yield from self.kept
-        yield from range(self.cut, upto + 1)
+        if self.holes:
+            yield from (index for index in range(self.cut, upto + 1) if index not in self.holes)
+        else:
+            yield from range(self.cut, upto + 1)
 
 
 class StandIn(Protocol):
@@ -71,12 +111,51 @@ class StandIn(Protocol):
         ...
 
     def room(self, ground: Ground, upto: int, /) -> int:
-        """Give the tokens that it has at most, whatever is left out of the exchanges up to `upto`. No later exchange changes it."""
+        """Give the size that it has at most, whatever is left out of the exchanges up to `upto`. No later exchange changes it."""
         ...
 
-    def insert(self, ground: Ground, layout: Layout, /) -> Insert:
+    def inserts(self, ground: Ground, layout: Layout, /) -> tuple[Insert, ...]:
         """Make it, for what a layout leaves out."""
         ...
+
+
+Keep: TypeAlias = "Callable[[Ground, int], Iterable[int]]"
+"""Says which exchanges up to some point should stay where there is room, besides those that every view must hold. What it says must
+not depend on later ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """How much the exchanges of a view may occupy.
+
+    Attributes:
+        high: Beyond this something must be done.
+        low: Down to this it is done, so that it need not be done again soon.
+        keep_last: Messages at the end that are left alone as far as the room allows.
+        keep_recent: How much at the end is left alone as far as the room allows.
+    """
+
+    high: int
+    low: int
+    keep_last: int = 0
+    keep_recent: int = 0
+
+    @classmethod
+    def of(cls, budget: Budget, size: Size) -> Room:
+        """Give the room that a budget leaves for the exchanges of a view of this size; a cut goes down to half of it."""
+        high = budget.for_input - size.fixed
+        return cls(high=high, low=high // _LOW, keep_last=budget.keep_last, keep_recent=budget.keep_recent)
+
+    @classmethod
+    def within(cls, most: int, size: Size) -> Room:
+        """Give the room where a whole request may have so much of some unit."""
+        high = most - size.fixed
+        return cls(high=high, low=high // _LOW)
+
+    @property
+    def enough(self) -> int:
+        """The size down to which setting aside must get, so that nothing needs to be dropped: half-way between low and high."""
+        return (self.low + self.high) // 2
 
 
 @dataclass(frozen=True)
@@ -85,30 +164,22 @@ class Ground:
 
     Attributes:
         view: The view.
-        meter: What counts.
-        budget: What one request may occupy.
+        meter: What measures.
+        room: How much room there is.
         stand_in: What stands for exchanges that are left out.
+        keeps: What should stay besides what must.
     """
 
     view: View
-    meter: Meter
-    budget: Budget
+    meter: Measure
+    room: Room
     stand_in: StandIn
+    keeps: tuple[Keep, ...] = ()
 
     @cached_property
-    def high(self) -> int:
-        """Tokens that exchanges may occupy; beyond it something must be done."""
-        return self.budget.for_input - self.meter.view(self.view).fixed
-
-    @cached_property
-    def low(self) -> int:
-        """Tokens that exchanges occupy at most after it was done, so that it need not be done again soon."""
-        return self.high // _LOW
-
-    @property
-    def enough(self) -> int:
-        """Tokens down to which setting aside must get, so that nothing needs to be dropped: half-way between low and high."""
-        return (self.low + self.high) // 2
+    def acts(self) -> Acts:
+        """The calls with their results."""
+        return acts_of(self.view.exchanges)
 
     def whole(self, index: int) -> int:
         """Give the size of an exchange as it is."""
@@ -117,7 +188,7 @@ class Ground:
     def size(self, index: int, layout: Layout) -> int:
         """Give the size of an exchange as a layout shows it."""
         form = layout.forms.get(index)
-        return self.whole(index) if form is None else form.tokens
+        return self.whole(index) if form is None else form.size
 
     def inserted(self, text: str, label: str) -> int:
         """Give the size of a derived text as an exchange of its own, rounded up."""
@@ -147,7 +218,7 @@ class Ground:
         for index, exchange in enumerate(self.view.exchanges):
             if exchange.role is Role.ASSISTANT:
                 response = index
-            elif _asks(exchange):
+            elif asks(exchange):
                 user = index
             newest.append((user, response))
         return tuple(newest)
@@ -164,6 +235,14 @@ class Ground:
         pinned = (index for index in self._pinned if index <= upto)
         return frozenset(index for index in (*self._newest[upto], *pinned) if index >= 0)
 
+    def held(self, upto: int) -> frozenset[int]:
+        """Give the exchanges that a cut at `upto` leaves in: the protected, and what else should stay."""
+        return self.protected(upto).union(*(keep(self, upto) for keep in self.keeps))
+
+    def asked(self, upto: int) -> int:
+        """Give the newest words of the user up to `upto`, or -1."""
+        return self._newest[upto][0]
+
     def response(self, upto: int) -> int:
         """Give the newest response up to `upto`, or -1."""
         return self._newest[upto][1]
@@ -178,7 +257,7 @@ class Ground:
         return (*self.gone, *(gone for index in self.missing(layout) for gone in self._omissions(index)))
 
     def missing(self, layout: Layout) -> Iterator[int]:
-        """Give the exchanges that a layout leaves out."""
+        """Give the exchanges before the cut that a layout leaves out."""
         kept = frozenset(layout.kept)
         return (index for index in range(layout.cut) if index not in kept)
 
@@ -197,6 +276,6 @@ class Ground:
             )
 
 
-def _asks(exchange: Exchange) -> bool:
+def asks(exchange: Exchange) -> bool:
     """Tell whether these are words of the user."""
     return exchange.role is Role.USER and not exchange.derived and exchange.turns[0].blocks[0].speaker is Speaker.HUMAN

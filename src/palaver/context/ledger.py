@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from palaver.context.account import Anchor
 from palaver.context.measure import Meter
+from palaver.context.units import Bytes, Pieces
 from palaver.log import Handle
 from palaver.messages import Content
 
@@ -20,7 +22,16 @@ class Ledger:
         meter: How large everything is, in the tokens of the model that will read it.
         sources: Gives a block as it was recorded, where whoever plans can read the log: a record of what is shown in another form is
             made from the original. None where nothing can be read but the view.
+        anchor: What the provider said of the last request that it read, or None: then nothing corrects the count.
+        files: Gives what a file says now, or None where it is not there; None where no file can be read. What it gives becomes part of
+            the plan, so commit a view that was made with it: a past view never depends on the disk.
+        bytes: How large everything is in bytes of the request.
+        pieces: How many images and sounds everything has.
     """
 
     meter: Meter
     sources: Callable[[Handle], Content | None] | None = None
+    anchor: Anchor | None = None
+    files: Callable[[str], str | None] | None = None
+    bytes: Bytes = field(default_factory=Bytes)
+    pieces: Pieces = field(default_factory=Pieces)

@@ -25,9 +25,9 @@ class Notice:
         ]
         return ground.inserted(notice([Omission(reason=self.reason, messages=_FAR), *ranges]), "notice")
 
-    def insert(self, ground: Ground, layout: Layout) -> Insert:
+    def inserts(self, ground: Ground, layout: Layout) -> tuple[Insert, ...]:
         """Make the notice."""
-        return Insert(before=ground.gap(layout), text=notice(ground.dropped(layout)), label="notice")
+        return (Insert(before=ground.gap(layout), text=notice(ground.dropped(layout)), label="notice"),)
 
 
 NOTICE = Notice()

@@ -8,12 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from palaver.log import Handle
+from palaver.messages import Media
 from palaver.view import Omission
 
-__all__ = ["TRUNCATED", "kept_end", "kept_ends", "left", "notice", "ranges", "reference"]
+__all__ = ["TRUNCATED", "kept_end", "kept_ends", "left", "notice", "ranges", "reference", "without_media"]
 
 TRUNCATED = "[...earlier content truncated...]"
 """What stands before the end of a text whose beginning was left out."""
+
+_KINDS = 3
+"""Images and sounds of one block that are named in the line for them."""
 
 _PREVIEW_LINE = 160
 """Characters of a line that a preview shows."""
@@ -52,6 +56,14 @@ def reference(handle: Handle, text: str, *, lines: int) -> str:
 
 def _line(line: str) -> str:
     return line if len(line) <= _PREVIEW_LINE else line[:_PREVIEW_LINE] + "[...]"
+
+
+def without_media(handle: Handle, said: str, media: Sequence[Media]) -> str:
+    """Give what stands for a block whose images and sounds were left out: what else it says, and what is missing."""
+    kinds = ", ".join(each.media_type or each.url or "media" for each in media[:_KINDS])
+    many = f" and {len(media) - _KINDS} more" if len(media) > _KINDS else ""
+    line = f"[{kinds}{many} left out; recall {handle}]"
+    return f"{said}\n{line}" if said else line
 
 
 def notice(gone: Sequence[Omission]) -> str:

@@ -12,12 +12,13 @@ A policy, or a plain context manager, gets every law by subclassing::
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from palaver import wire
-from palaver.context import Composed, ContextManager, Meter, compose, planner
+from palaver.context import Composed, ContextManager, Meter, account, compose, planner
 from palaver.errors import InfeasibleBudget, MissingBlob
 from palaver.log import Handle
 from palaver.messages import Message, Speaker, TextContent, ToolCallContent, ToolResultContent
@@ -42,6 +43,11 @@ _LAW = settings(
     suppress_health_check=[HealthCheck.differing_executors, HealthCheck.too_slow, HealthCheck.data_too_large],
     deadline=None,
 )
+
+
+_BOUNDLESS = 2**53
+_LIMITS = {"bytes": "max_bytes", "images and sounds": "max_media"}
+"""The words of a budget for the units of its limits."""
 
 
 def _no_media(digest: str) -> bytes:
@@ -85,16 +91,23 @@ def hold(
 def _truly_infeasible(
     error: InfeasibleBudget, view: View, manager: ContextManager, budget: Budget, count: Counter
 ) -> None:
-    """The breakdown adds up, is larger than the budget, and a budget of exactly that size is enough."""
-    assert error.budget == budget.for_input < error.needed == sum(error.breakdown.values())
-    assert compose(view, planner(manager), Budget.of_input(error.needed), count).tokens_after <= error.needed
+    """The breakdown adds up, is larger than the budget, and a budget of exactly that size in that unit is enough."""
+    assert error.needed == sum(error.breakdown.values()) > error.budget
+    if error.unit == "tokens":
+        assert error.budget == budget.for_input
+        assert compose(view, planner(manager), Budget.of_input(error.needed), count).tokens_after <= error.needed
+        return
+    room = replace(Budget.of_input(_BOUNDLESS), **{_LIMITS[error.unit]: error.needed})
+    assert account(compose(view, planner(manager), room, count).view, room, Meter(count)).fits
 
 
 def _within(composed: Composed, view: View, budget: Budget, count: Counter) -> None:
     """The view is within the budget, by a fresh measure; it is the same object, or a smaller one."""
     measured = Meter(count).view(composed.view).total
     assert measured == composed.tokens_after <= budget.for_input
-    assert composed.view is view or composed.tokens_after < composed.tokens_before
+    assert composed.view is view or composed.limits or composed.tokens_after < composed.tokens_before
+    sizes = account(composed.view, budget, Meter(count))
+    assert sizes.fits, f"{sizes.bytes.total:,} bytes, {sizes.media} images and sounds"
 
 
 def _present(after: View, before: View) -> None:
@@ -238,6 +251,21 @@ class PolicyLaws:
         log.put(*said)
         view = fold(log.store, log.dialog)
         hold(view, self.policy(), self._budget(view, percent), counter(self.model))
+
+    @_LAW
+    @given(
+        steps=conversations(least=4),
+        percent=st.integers(20, 150),
+        max_bytes=st.sampled_from([4_000, 20_000, 80_000]),
+        max_media=st.integers(0, 4),
+    )
+    def test_every_law_holds_when_bytes_and_media_are_limited_too(
+        self, steps: list[Step], percent: int, max_bytes: int, max_media: int
+    ) -> None:
+        """A budget's bytes and media are kept to like its tokens, or the error says which of them cannot be."""
+        view = fold((log := played(steps)).store, log.dialog)
+        budget = replace(self._budget(view, percent), max_bytes=max_bytes, max_media=max_media)
+        hold(view, self.policy(), budget, counter(self.model))
 
     @_LAW
     @given(steps=conversations(least=6), tokens=st.sampled_from([400, 1_500, 4_000]))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
 from palaver.log import Entry, Pin, Place
-from palaver.messages import Message
+from palaver.messages import ImageContent, Message, TextContent, ToolMessage, ToolResultContent, UserMessage
 from palaver.testing.logs import Log, model, result, system, user
 
-__all__ = ["EVALUATED", "TEMPLATES", "Step", "conversations", "played", "text_of_size"]
+__all__ = ["EVALUATED", "TEMPLATES", "Step", "conversations", "picture", "played", "text_of_size"]
 
 TEMPLATES = (
     "{{ 7919 * 104729 }}",
@@ -45,8 +46,9 @@ class Step:
     """A turn of a conversation.
 
     Attributes:
-        kind: `ask`, `work` (calls with their results), `say`, `note` (a late system message) or `wait` (calls, the last one unanswered).
-        sizes: The lengths of its texts, in characters.
+        kind: `ask`, `work` (calls with their results), `say`, `note` (a late system message), `wait` (calls, the last one unanswered),
+            `show` (the user shows a picture) or `look` (a tool gives one back).
+        sizes: The lengths of its texts, in characters; of pictures, in bytes.
         pinned: Whether its first entry is pinned.
     """
 
@@ -66,10 +68,16 @@ def text_of_size(number: int, size: int) -> str:
     return "\n".join(lines)
 
 
+def picture(number: int, size: int) -> bytes:
+    """Give a PNG's head and about so many bytes after it; the number makes it unlike others. Its side is 64 pixels."""
+    head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBB", 13, b"IHDR", 64, 64, 8, 2, 0, 0, 0)
+    return head + number.to_bytes(4, "big") + bytes(size)
+
+
 _SIZES = st.sampled_from([0, 20, 200, 900, 4_000, 12_000])
 _STEPS = st.builds(
     Step,
-    kind=st.sampled_from(["ask", "work", "work", "work", "say", "note", "wait"]),
+    kind=st.sampled_from(["ask", "work", "work", "work", "say", "note", "wait", "show", "look"]),
     sizes=st.lists(_SIZES, min_size=1, max_size=3).map(tuple),
     pinned=st.sampled_from([False] * 9 + [True]),
 )
@@ -98,6 +106,13 @@ def _said(number: int, step: Step) -> Sequence[Message | Entry]:
         return [user(texts[0])]
     if step.kind == "note":
         return [system(texts[0])]
+    if step.kind == "show":
+        pictures = [picture(number, size) for size in step.sizes]
+        return [UserMessage(contents=(TextContent(content="look"), ImageContent(images=pictures)))]
+    if step.kind == "look":
+        seen = (TextContent(content="seen"), ImageContent(images=[picture(number, step.sizes[0])]))
+        call = f"call-{number}"
+        return [model("", call), ToolMessage.from_result(ToolResultContent(id=call, content=seen, name="shell"))]
     if step.kind == "say":
         return [model(texts[0])]
     calls = [f"call-{number}-{index}" for index in range(len(texts))]

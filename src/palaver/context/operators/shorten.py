@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
-from palaver.context.measure import Meter
+from palaver.context.measure import Measure
 from palaver.context.texts import kept_end
 from palaver.log import Handle
 from palaver.messages import TextContent, ToolResultContent
@@ -33,13 +33,13 @@ def text_of(block: Block) -> str | None:
     return content.content if isinstance(content, TextContent) and not block.derived else None
 
 
-def least(exchange: Exchange, meter: Meter) -> int:
+def least(exchange: Exchange, meter: Measure) -> int:
     """Give the tokens of an exchange whose texts and results are as short as they can be."""
     saved = sum(_saving(block, meter, kept_end) for block in exchange.blocks())
     return meter.exchange(exchange) - saved
 
 
-def _saving(block: Block, meter: Meter, form: Form) -> int:
+def _saving(block: Block, meter: Measure, form: Form) -> int:
     """Give the tokens that shortening a block as far as possible saves; 0 when the line in its place is no shorter."""
     text = text_of(block)
     if text is None or block.origin is None:
@@ -47,14 +47,16 @@ def _saving(block: Block, meter: Meter, form: Form) -> int:
     return max(meter.block(block.content) - _tokens(block, form(block.origin, text, 0), meter), 0)
 
 
-def _tokens(block: Block, text: str, meter: Meter) -> int:
+def _tokens(block: Block, text: str, meter: Measure) -> int:
     """Count a block as it would be with another text."""
     if isinstance(block.content, ToolResultContent):
-        return meter.counter.family.per_result + meter.text(text)
+        return meter.result(text)
     return meter.text(text)
 
 
-def shortened(exchange: Exchange, room: int, meter: Meter, *, form: Form = kept_end) -> tuple[tuple[Rewrite, ...], int]:
+def shortened(
+    exchange: Exchange, room: int, meter: Measure, *, form: Form = kept_end
+) -> tuple[tuple[Rewrite, ...], int]:
     """Shorten the texts and results of an exchange, the earliest first, until it has at most `room` tokens.
 
     Args:
@@ -87,7 +89,7 @@ def _texts(exchange: Exchange) -> Iterator[tuple[Block, str, Handle]]:
             yield block, text, block.origin
 
 
-def _fitting(block: Block, text: str, room: int, meter: Meter, form: Form) -> str:
+def _fitting(block: Block, text: str, room: int, meter: Measure, form: Form) -> str:
     """Give the longest form of a text that has at most `room` tokens, or the shortest there is.
 
     The length is estimated from the tokens a character has and corrected downwards; it is a function of the text alone.

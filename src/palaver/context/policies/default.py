@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from palaver.context.ground import Ground
+from palaver.context.ground import Ground, Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
 from palaver.context.notice import NOTICE
@@ -32,5 +32,5 @@ class DefaultContextManager(Policy):
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
         """Say which exchanges to drop."""
-        ground = Ground(view, ledger.meter, budget, NOTICE)
+        ground = Ground(view, ledger.meter, Room.of(budget, ledger.meter.view(view)), NOTICE)
         return plan_of(ground, laid_out(ground, DROP_OLDEST), self.name)

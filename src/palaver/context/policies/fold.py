@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from palaver.context.ground import Ground
+from palaver.context.ground import Ground, Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
 from palaver.context.operators import DROP_OLDEST, OFFLOAD, in_phases
@@ -28,5 +28,5 @@ class FoldContextManager(Policy):
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
         """Say what to set aside and what to fold."""
-        ground = Ground(view, ledger.meter, budget, RecordOf(ledger.sources))
+        ground = Ground(view, ledger.meter, Room.of(budget, ledger.meter.view(view)), RecordOf(ledger.sources))
         return plan_of(ground, laid_out(ground, in_phases(OFFLOAD, DROP_OLDEST)), self.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from palaver.context.ground import Ground
+from palaver.context.ground import Ground, Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
 from palaver.context.notice import NOTICE
@@ -51,5 +51,5 @@ class OffloadContextManager(Policy):
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
         """Say which outputs to set aside."""
-        ground = Ground(view, ledger.meter, budget, NOTICE)
+        ground = Ground(view, ledger.meter, Room.of(budget, ledger.meter.view(view)), NOTICE)
         return plan_of(ground, laid_out(ground, in_phases(offload(self.threshold), DROP_OLDEST)), self.name)

@@ -6,7 +6,7 @@ the conversation began, not where the view does (design, decision 8).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from palaver.context.ground import GONE
@@ -19,7 +19,7 @@ __all__ = ["begun", "carried", "sources_of"]
 
 
 def carried(view: View, plan: Plan, sources: Sources | None = None) -> Plan:
-    """Give the same plan, the facts of what it drops with the first text that it puts in; a plan without one is given back.
+    """Give the same plan, the facts of what it drops with the next text that it puts in; a plan without one is given back.
 
     Args:
         view: The view that the plan was made for.
@@ -27,13 +27,39 @@ def carried(view: View, plan: Plan, sources: Sources | None = None) -> Plan:
         sources: Gives blocks as they were recorded.
     """
     dropped = sorted({drop.index for drop in plan.drops if 0 <= drop.index < len(view.exchanges)})
-    if not dropped or not plan.inserts or any(insert.facts for insert in plan.inserts):
+    bare = [place for place, insert in enumerate(plan.inserts) if not insert.facts]
+    told = [run for insert in plan.inserts if insert.facts for run in insert.sources]
+    untold = [index for index in dropped if not _within(view.exchanges[index], told)]
+    if not bare or not untold:
         return plan
-    gone = [view.exchanges[index] for index in dropped]
-    facts = Recorder(sources=sources, begun=begun(view, dropped)).take(gone).facts()
-    first, *others = plan.inserts
-    first = replace(first, facts=facts.to_json(), sources=first.sources or sources_of(gone))
-    return replace(plan, inserts=(first, *others))
+    inserts = list(plan.inserts)
+    for place, indexes in _shared(untold, plan, bare).items():
+        gone = [view.exchanges[index] for index in indexes]
+        facts = Recorder(sources=sources, begun=begun(view, indexes)).take(gone).facts()
+        insert = inserts[place]
+        inserts[place] = replace(insert, facts=facts.to_json(), sources=insert.sources or sources_of(gone))
+    return replace(plan, inserts=tuple(inserts))
+
+
+def _within(exchange: Exchange, told: Sequence[Run]) -> bool:
+    """Tell whether the facts of an exchange go with some text already."""
+    runs: tuple[Span | Run, ...] = exchange.runs
+    if exchange.derived:
+        runs = tuple(run for block in exchange.blocks() for run in block.sources)
+    return bool(told) and all(
+        any(one.dialog == run.dialog and one.start <= run.start and run.stop <= one.stop for one in told)
+        for run in runs
+    )
+
+
+def _shared(dropped: Sequence[int], plan: Plan, bare: Sequence[int]) -> Mapping[int, list[int]]:
+    """Give to each text, by its place, the exchanges whose facts go with it: those before it, from the text before on."""
+    shares: dict[int, list[int]] = {}
+    for index in dropped:
+        after = [place for place in bare if plan.inserts[place].before > index]
+        place = min(after, key=lambda each: plan.inserts[each].before, default=bare[-1])
+        shares.setdefault(place, []).append(index)
+    return shares
 
 
 def begun(view: View, dropped: Sequence[int]) -> bool:

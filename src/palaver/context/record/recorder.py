@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from palaver.context.record.asks import rules
-from palaver.context.record.deeds import Deed, deed
 from palaver.context.record.facts import Command, Facts, File, Said, Trouble
-from palaver.context.record.outcomes import error_line, outcome
+from palaver.context.work.deeds import Deed, deed
+from palaver.context.work.outcomes import error_line, outcome
 from palaver.log import Handle
 from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
 from palaver.view import Block, Exchange

@@ -40,7 +40,7 @@ class RecordOf:
         """Give the tokens that a record has at most."""
         return max(_room(ground), NOTICE.room(ground, upto))
 
-    def insert(self, ground: Ground, layout: Layout) -> Insert:
+    def inserts(self, ground: Ground, layout: Layout) -> tuple[Insert, ...]:
         """Make the record of what a layout leaves out: older records go on, and what came after them is added."""
         missing = tuple(ground.missing(layout))
         gone = [ground.view.exchanges[index] for index in missing]
@@ -49,8 +49,8 @@ class RecordOf:
         around = ground.inserted("", "record")
         free = _room(ground) - around
         if free < _LEAST or facts == Facts():
-            return NOTICE.insert(ground, layout)
-        return Insert(
+            return NOTICE.inserts(ground, layout)
+        record = Insert(
             before=ground.gap(layout),
             text=told(facts, head, free, ground.meter.text),
             label="record",
@@ -58,7 +58,8 @@ class RecordOf:
             facts=facts.to_json(),
             trust=min(block.trust for exchange in gone for block in exchange.blocks()),
         )
+        return (record,)
 
 
 def _room(ground: Ground) -> int:
-    return min(ground.high // SHARE, MOST)
+    return min(ground.room.high // SHARE, MOST)

@@ -1,0 +1,128 @@
+"""What operators share: showing blocks in another form, and which blocks may still be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from palaver.context.ground import Done, Form, Ground, Hole, Layout
+from palaver.context.operators.shorten import text_of
+from palaver.context.texts import reference
+from palaver.messages import ToolResultContent
+from palaver.view import Block, Reason, Remove, Rewrite
+
+__all__ = ["edited", "free", "referred", "saving", "settled", "touched", "with_holes"]
+
+
+def settled(ground: Ground, upto: int, layout: Layout) -> Layout:
+    """Measure a layout, with the room for what stands for the missing."""
+    size = sum(ground.size(index, layout) for index in layout.shown(upto))
+    size += sum(ground.inserted(hole.text, "notice") for hole in layout.holes.values())
+    if next(ground.missing(layout), None) is not None:
+        size += ground.stand_in.room(ground, upto)
+    return replace(layout, size=size)
+
+
+def edited(
+    ground: Ground, upto: int, layout: Layout, changes: Mapping[int, Sequence[Rewrite | Remove]], operator: str
+) -> Layout:
+    """Show blocks of some exchanges in another form, besides the forms that they have; what gets no smaller by it stays.
+
+    Args:
+        ground: The ground.
+        upto: The newest exchange to take into account.
+        layout: The layout so far.
+        changes: For each exchange, the blocks to show in another form or to leave out.
+        operator: Who does it.
+    """
+    forms = dict(layout.forms)
+    for index, wanted in changes.items():
+        worth = [(change, gain) for change, gain in _gains(ground, index, wanted) if gain > 0]
+        if worth:
+            before = forms.get(index) or Form(size=ground.whole(index))
+            saved = sum(gain for _, gain in worth)
+            forms[index] = Form(
+                rewrites=(*before.rewrites, *(one for one, _ in worth if isinstance(one, Rewrite))),
+                removes=(*before.removes, *(one for one, _ in worth if isinstance(one, Remove))),
+                size=before.size - saved,
+                done=(*before.done, Done(operator, len(worth), saved)),
+            )
+    if len(forms) == len(layout.forms) and all(forms[index] is form for index, form in layout.forms.items()):
+        return layout
+    return settled(ground, upto, replace(layout, forms=MappingProxyType(forms)))
+
+
+def saving(ground: Ground, index: int, changes: Sequence[Rewrite | Remove]) -> int:
+    """Tell what changes of an exchange save; those that save nothing are not made."""
+    return sum(max(gain, 0) for _, gain in _gains(ground, index, changes))
+
+
+def _gains(ground: Ground, index: int, changes: Sequence[Rewrite | Remove]) -> Iterator[tuple[Rewrite | Remove, int]]:
+    blocks = {block.origin: block.content for block in ground.view.exchanges[index].blocks()}
+    for change in changes:
+        content = blocks[change.target]
+        whole = ground.meter.block(content)
+        if isinstance(change, Remove):
+            yield change, whole
+        elif isinstance(content, ToolResultContent):
+            yield change, whole - ground.meter.result(change.text)
+        else:
+            yield change, whole - ground.meter.text(change.text)
+
+
+def with_holes(ground: Ground, upto: int, layout: Layout, lines: Mapping[int, str], operator: str) -> Layout:
+    """Leave whole exchanges out, each with a line in its place; one that is no larger than its line stays."""
+    holes = dict(layout.holes)
+    for index, line in lines.items():
+        saved = ground.size(index, layout) - ground.inserted(line, "notice")
+        if index >= layout.cut and index not in holes and saved > 0:
+            holes[index] = Hole(line, operator, ground.size(index, layout))
+    if len(holes) == len(layout.holes):
+        return layout
+    forms = {index: form for index, form in layout.forms.items() if index not in holes}
+    return settled(
+        ground,
+        upto,
+        replace(layout, holes=MappingProxyType(dict(sorted(holes.items()))), forms=MappingProxyType(forms)),
+    )
+
+
+def referred(ground: Ground, index: int) -> Form | None:
+    """Give the form in which every text and output of an exchange that is larger than its reference is shown as one; None for none."""
+    exchange = ground.view.exchanges[index]
+    wanted = [
+        Rewrite(target=block.origin, text=reference(block.origin, text, lines=_LINES), reason=Reason.OFFLOADED)
+        for block in exchange.blocks()
+        if block.origin is not None and (text := text_of(block)) is not None
+    ]
+    worth = [(change, gain) for change, gain in _gains(ground, index, wanted) if gain > 0]
+    if not worth:
+        return None
+    saved = sum(gain for _, gain in worth)
+    rewrites = tuple(change for change, _ in worth if isinstance(change, Rewrite))
+    return Form(rewrites=rewrites, size=ground.whole(index) - saved, done=(Done("offload", len(rewrites), saved),))
+
+
+_LINES = 0
+"""Lines of a text that its shortest reference shows."""
+
+
+def touched(layout: Layout, index: int, block: Block) -> bool:
+    """Tell whether a block is shown in another form already, or left out."""
+    if block.reason is not None or block.origin is None:
+        return True
+    form = layout.forms.get(index)
+    if form is None:
+        return False
+    changes: tuple[Rewrite | Remove, ...] = (*form.rewrites, *form.removes)
+    return any(each.target == block.origin for each in changes)
+
+
+def free(ground: Ground, upto: int, layout: Layout) -> Iterator[int]:
+    """Give the exchanges whose blocks may be shown in another form: shown, not pinned, not open, not the newest ask or response."""
+    newest = {ground.asked(upto), ground.response(upto)}
+    for index in layout.shown(upto):
+        exchange = ground.view.exchanges[index]
+        if index not in newest and not exchange.pinned and not exchange.open and not exchange.derived:
+            yield index

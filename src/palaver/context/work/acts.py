@@ -1,0 +1,178 @@
+"""Acts: the calls of a view with their results, in order, and from where on each is of no more use.
+
+Everything here is said by the exchange at which it became true, so that what is decided at one point of a conversation does not depend on
+what came after it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from types import MappingProxyType
+from typing import TypeAlias
+
+from palaver.context.work.deeds import Deed, deed
+from palaver.context.work.outcomes import outcome
+from palaver.messages import ToolCallContent, ToolResultContent, canonical_json
+from palaver.view import Block, Exchange
+
+__all__ = ["Act", "Acts", "acts_of"]
+
+_WHOLE = ("content", "file_text", "contents", "text", "new_source", "data")
+"""Arguments in which a tool that writes a file takes all of it."""
+
+_PARTS = ("offset", "limit", "view_range", "start_line", "end_line", "line_start", "line_end", "lines", "range")
+"""Arguments by which a tool that reads a file reads a part of it."""
+
+_Key: TypeAlias = "Callable[[Act], str]"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A call and its result.
+
+    Attributes:
+        index: The exchange.
+        call: The block of the call.
+        answer: The block of the result.
+        deed: What the call did.
+        failed: Whether it failed.
+        whole: Whether it wrote a file from beginning to end.
+    """
+
+    index: int
+    call: Block
+    answer: Block
+    deed: Deed
+    failed: bool
+    whole: bool
+
+    @property
+    def content(self) -> ToolCallContent:
+        """The call."""
+        assert isinstance(self.call.content, ToolCallContent)  # noqa: S101 - acts are made of calls only
+        return self.call.content
+
+    @property
+    def tool(self) -> str:
+        """The tool's name."""
+        return self.content.name
+
+    @property
+    def said(self) -> str:
+        """The result as text."""
+        assert isinstance(self.answer.content, ToolResultContent)  # noqa: S101 - acts are answered by results only
+        return self.answer.content.text()
+
+
+@dataclass(frozen=True)
+class Acts:
+    """The acts of a view, the oldest first.
+
+    Attributes:
+        all: The acts.
+    """
+
+    all: tuple[Act, ...]
+    _starts: tuple[int, ...] = field(repr=False)
+
+    def upto(self, index: int) -> Sequence[Act]:
+        """Give the acts up to and including an exchange."""
+        return tuple(islice(self.all, self.count(index)))
+
+    def count(self, index: int) -> int:
+        """Give how many acts there are up to and including an exchange."""
+        return bisect_right(self._starts, index)
+
+    @cached_property
+    def repeated(self) -> Mapping[int, int]:
+        """For each act, by its place, the exchange at which the same words came from a tool again."""
+        return self._overtaken(lambda act: act.said, lambda act: act.said)
+
+    @cached_property
+    def outdated(self) -> Mapping[int, int]:
+        """For each act that only looked, the exchange at which the same was looked at again: same tool, same arguments."""
+        return self._overtaken(_question, _question)
+
+    @cached_property
+    def asked_again(self) -> Mapping[int, int]:
+        """For each act, the exchange at which the same tool was called with the same arguments again."""
+        return self._overtaken(_asked, _asked)
+
+    @cached_property
+    def overwritten(self) -> Mapping[int, int]:
+        """For each act that wrote one file, the exchange at which that file was read, or written as a whole, again."""
+        return self._overtaken(_touched, _renewed)
+
+    @cached_property
+    def fixed(self) -> Mapping[int, int]:
+        """For each act that failed, the exchange at which the same thing succeeded."""
+        return self._overtaken(
+            lambda act: act.deed.of if act.failed else "", lambda act: "" if act.failed else act.deed.of
+        )
+
+    def _overtaken(self, old: _Key, new: _Key) -> Mapping[int, int]:
+        """Give for each place the exchange of the next later act whose new key is its old one; in another exchange."""
+        found: dict[int, int] = {}
+        latest: dict[str, list[int]] = {}
+        for place in range(len(self.all) - 1, -1, -1):
+            act = self.all[place]
+            for later in reversed(latest.get(old(act), ())):
+                if later > act.index:
+                    found[place] = later
+                    break
+            if key := new(act):
+                latest.setdefault(key, []).append(act.index)
+        return MappingProxyType(found)
+
+
+def acts_of(exchanges: Sequence[Exchange]) -> Acts:
+    """Give the acts of exchanges; calls without a result of their own are none."""
+    found = tuple(act for index, exchange in enumerate(exchanges) for act in _acts(index, exchange))
+    return Acts(found, tuple(act.index for act in found))
+
+
+def _acts(index: int, exchange: Exchange) -> Iterator[Act]:
+    calls = [block for block in exchange.turns[0].blocks if isinstance(block.content, ToolCallContent)]
+    answers = [block for turn in exchange.turns[1:] for block in turn.blocks]
+    for call, answer in zip(calls, answers, strict=False):
+        if isinstance(call.content, ToolCallContent) and isinstance(answer.content, ToolResultContent):
+            if answer.derived or answer.origin is None:
+                continue
+            done = deed(call.content)
+            failed = outcome(answer.content) != "ok"
+            yield Act(index, call, answer, done, failed, whole=_is_whole(call.content, done))
+
+
+def _is_whole(call: ToolCallContent, done: Deed) -> bool:
+    return len(done.wrote) == 1 and not done.run and any(isinstance(call.args.get(name), str) for name in _WHOLE)
+
+
+def _question(act: Act) -> str:
+    """Give what an act asked, if it did nothing but look."""
+    if act.failed or act.deed.run or act.deed.wrote or not act.deed.read:
+        return ""
+    return _asked(act)
+
+
+def _asked(act: Act) -> str:
+    """Give a call's tool and arguments; the order in which they were written does not matter."""
+    return f"{act.tool} {canonical_json(act.content.args).decode()}"
+
+
+def _touched(act: Act) -> str:
+    """Give the file that an act wrote, if that is all it did."""
+    return "" if act.failed or act.deed.run or len(act.deed.wrote) != 1 else act.deed.wrote[0]
+
+
+def _renewed(act: Act) -> str:
+    """Give the file whose whole present content an act shows: it wrote all of it, or read it."""
+    if act.failed or act.deed.run:
+        return ""
+    if act.whole:
+        return act.deed.wrote[0]
+    in_part = any(act.content.args.get(name) is not None for name in _PARTS)
+    return act.deed.read[0] if len(act.deed.read) == 1 and not act.deed.wrote and not in_part else ""
