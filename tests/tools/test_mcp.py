@@ -1,0 +1,312 @@
+"""The tools of a server that others wrote, over both transports: listed, called, cancelled, killed."""
+
+import logging
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from palaver.errors import InvalidInput, UnknownTool
+from palaver.messages import ToolCallContent
+from palaver.tools import CallContext, Progress, Toolbox, ToolOutcome, execute, tool
+from palaver.tools.mcp import MCP, McpSession, connect, without_clashes
+from palaver.tools.mcp.session import ServerUnreachable
+from tests.tools import everything
+
+pytestmark = [
+    pytest.mark.peer,
+    pytest.mark.skipif(everything.why_missing() is not None, reason=str(everything.why_missing())),
+]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[everything.Served]:
+    """Run the server over HTTP, once for this file."""
+    with everything.over_http() as running:
+        yield running
+
+
+@pytest.fixture(params=["stdio", "http"])
+def server(request: pytest.FixtureRequest) -> MCP:
+    """Declare the server, over each transport."""
+    if request.param == "stdio":
+        return everything.over_stdio()
+    running: everything.Served = request.getfixturevalue("served")
+    return MCP("everything", running.url)
+
+
+async def ask(session: McpSession, name: str, context: CallContext | None = None, **arguments: Any) -> ToolOutcome:  # noqa: ANN401
+    """Call a tool of the server."""
+    return await execute(Toolbox(session.functions), ToolCallContent("c1", name, args=arguments), context=context)
+
+
+def test_the_tools_are_listed_and_called(server: MCP) -> None:
+    """Every tool of the server is a function with the server's schema, and a call brings its answer."""
+
+    async def main() -> None:
+        async with connect(server) as session:
+            names = [each.name for each in session.functions]
+            assert {"echo", "get-sum", "get-tiny-image"} <= set(names)
+            echo = next(each for each in session.functions if each.name == "echo")
+            assert echo.properties["message"]["type"] == "string"
+            assert echo.metadata["mcp"]["hints"]["read_only_hint"] is True
+            assert (await ask(session, "echo", message="hi")).result.text() == "Echo: hi"
+            assert (await ask(session, "get-sum", a=1, b=2)).result.text() == "The sum of 1 and 2 is 3."
+
+    anyio.run(main)
+
+
+def test_images_resources_and_structured_content_are_kept(server: MCP) -> None:
+    """An image comes as an image, a resource as its text, structured content beside the text."""
+
+    async def main() -> None:
+        async with connect(server) as session:
+            image = (await ask(session, "get-tiny-image")).result
+            assert [type(part).__name__ for part in image.content] == ["TextContent", "ImageContent", "TextContent"]
+            resource = (await ask(session, "get-resource-reference", resourceType="Text", resourceId=1)).result
+            assert "demo://resource/dynamic/text/1" in resource.text()
+            blob = (await ask(session, "get-resource-reference", resourceType="Blob", resourceId=1)).result
+            assert "This is a base64 blob" in blob.text()
+            links = (await ask(session, "get-resource-links", count=2)).result
+            assert "[resource 'Text Resource 2' at demo://resource/dynamic/text/2" in links.text()
+            weather = (await ask(session, "get-structured-content", location="Chicago")).result
+            assert weather.metadata["structured"]["humidity"] == 82
+
+    anyio.run(main)
+
+
+def test_wrong_arguments_do_not_reach_the_server(server: MCP) -> None:
+    """They are held to the server's schema here; what only the server can refuse is an error result too."""
+
+    async def main() -> None:
+        async with connect(server) as session:
+            wrong = await ask(session, "get-sum", a="one", b=2)
+            assert (wrong.ending, wrong.executed) == ("arguments", False)
+            assert "- a: expected a number, got 'one'" in wrong.result.text()
+            refused = await session._call("no-such-tool", {}, CallContext())
+            assert refused.is_error
+
+    anyio.run(main)
+
+
+def test_progress_is_told(server: MCP) -> None:
+    """A long operation's steps reach whoever listens."""
+    heard: list[Progress] = []
+
+    async def main() -> None:
+        async with connect(server) as session:
+            context = CallContext(on_progress=heard.append)
+            done = await ask(session, "trigger-long-running-operation", context, duration=0.2, steps=2)
+            assert done.ending == "done"
+
+    anyio.run(main)
+    assert [(each.call_id, each.done, each.total) for each in heard] == [("c1", 1, 2), ("c1", 2, 2)]
+
+
+def test_a_cancelled_call_leaves_the_connection(server: MCP) -> None:
+    """After a call was cancelled, or timed out, the next one is answered over the same connection."""
+
+    async def main() -> None:
+        async with connect(server) as session:
+            line = session._line
+            with anyio.move_on_after(0.2) as scope:
+                await ask(session, "trigger-long-running-operation", duration=60, steps=2)
+            assert scope.cancelled_caught
+            slow = next(each for each in session.functions if each.name == "trigger-long-running-operation")
+            call = ToolCallContent("c2", slow.name, args={"duration": 60, "steps": 2})
+            late = await execute(Toolbox([slow.extend(timeout=0.2)]), call)
+            assert late.ending == "timeout"
+            assert (await ask(session, "echo", message="still there")).result.text() == "Echo: still there"
+            assert session._line is line
+
+    anyio.run(main)
+
+
+def test_a_server_that_dies_is_connected_to_again(tmp_path: Path) -> None:
+    """The call on its way gets an error that says so, the next one a new process; one that died idle is not noticed at all."""
+    pid_file = tmp_path / "pid"
+
+    def kill() -> None:
+        os.kill(int(pid_file.read_text()), signal.SIGKILL)
+
+    async def main() -> None:
+        async with connect(everything.over_stdio(pid_file=pid_file)) as session:
+            outcomes: list[ToolOutcome] = []
+
+            async def long() -> None:
+                outcomes.append(await ask(session, "trigger-long-running-operation", begun, duration=60, steps=6000))
+
+            started = anyio.Event()
+            begun = CallContext(on_progress=lambda _: started.set())
+            async with anyio.create_task_group() as group:
+                group.start_soon(long)
+                await started.wait()
+                kill()
+            assert outcomes[0].ending == "failed"
+            assert "broke before it answered" in outcomes[0].result.text()
+            assert (await ask(session, "echo", message="again")).result.text() == "Echo: again"
+            line = session._line
+            assert line is not None
+            kill()
+            await line.gone.wait()
+            assert (await ask(session, "echo", message="and again")).result.text() == "Echo: and again"
+
+    anyio.run(main)
+
+
+def test_a_server_over_http_that_dies_is_connected_to_again() -> None:
+    """Calls while it is gone get errors; when it is back, calls are answered again."""
+
+    async def main() -> None:
+        with everything.over_http() as first:
+            async with connect(MCP("everything", first.url)) as session:
+                first.process.kill()
+                first.process.wait()
+                gone = [await ask(session, "echo", message="x") for _ in range(2)]
+                assert [each.ending for each in gone] == ["failed", "failed"]
+                assert "cannot be reached" in gone[1].result.text()
+                with everything.over_http(first.port):
+                    assert (await ask(session, "echo", message="back")).result.text() == "Echo: back"
+
+    anyio.run(main)
+
+
+def test_only_allowed_tools_are_offered(served: everything.Served) -> None:
+    """`allowed_tools` leaves the others out; a name the server has not is refused with what is close."""
+
+    async def main() -> None:
+        async with connect(MCP("everything", served.url, allowed_tools=["echo"])) as session:
+            assert [each.name for each in session.functions] == ["echo"]
+        with pytest.raises(UnknownTool, match=r"tool of the MCP server 'everything' 'ecko'\. Close: echo"):
+            async with connect(MCP("everything", served.url, allowed_tools=["ecko"])):
+                pass
+
+    anyio.run(main)
+
+
+def test_approval_is_asked_for_as_declared(served: everything.Served) -> None:
+    """`require_approval` says for each tool whether somebody must agree."""
+
+    async def main() -> None:
+        async with connect(MCP("everything", served.url, require_approval=["echo"])) as session:
+            assert {each.name for each in session.functions if each.needs_approval} == {"echo"}
+
+    anyio.run(main)
+
+
+def test_names_that_clash_get_the_label(served: everything.Served) -> None:
+    """The program's own function keeps its name; those of servers get their labels."""
+
+    @tool
+    def echo(message: str) -> str:
+        return message
+
+    async def main() -> None:
+        async with connect(MCP("one", served.url)) as one, connect(MCP("two", served.url)) as two:
+            functions = without_clashes([echo], one.functions, two.functions)
+            box = Toolbox(functions)
+            assert {"echo", "one_echo", "two_echo", "two_get-sum"} <= set(box.names)
+            answer = await execute(box, ToolCallContent("c", "two_echo", args={"message": "hi"}))
+            assert answer.result.text() == "Echo: hi"
+
+    anyio.run(main)
+
+
+def test_an_error_of_the_block_passes_as_it_is(server: MCP) -> None:
+    """What the block raises is raised, not a group with it inside."""
+
+    async def main() -> None:
+        with pytest.raises(KeyError, match="mine"):
+            async with connect(server):
+                raise KeyError("mine")
+
+    anyio.run(main)
+
+
+def opened(server: MCP) -> AbstractAsyncContextManager[McpSession]:
+    """Connect, for a table of servers that cannot be used."""
+    return connect(server)
+
+
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        (MCP("x", command="no-such-program-here"), "FileNotFoundError"),
+        (MCP("x", command="sh", args=("-c", "echo no token >&2; exit 3")), "It printed:\nno token"),
+        (MCP("x", command="cat", connect_timeout=1), "cannot be used"),
+        (MCP("x", "http://127.0.0.1:9/mcp"), "ConnectError"),
+    ],
+)
+def test_a_server_that_cannot_be_used_is_a_typed_error(server: MCP, why: str) -> None:
+    """No program, one that ends, one that speaks otherwise, nobody at the address: one error, which says why."""
+
+    async def main() -> None:
+        async with opened(server):
+            pass
+
+    with pytest.raises(ServerUnreachable, match="The MCP server 'x'") as caught:
+        anyio.run(main)
+    assert why in str(caught.value)
+
+
+def test_secrets_are_not_shown_and_not_logged(caplog: pytest.LogCaptureFixture, served: everything.Served) -> None:
+    """Values of headers and environment are in no repr, no log record and no error."""
+    caplog.set_level(logging.DEBUG)
+    secret = "s3cr3t-value"
+    remote = MCP("everything", served.url, headers={"Authorization": f"Bearer {secret}"})
+    program = MCP("x", command="sh", args=("-c", 'echo "key $KEY" >&2; exit 3'), env={"KEY": secret})
+
+    async def main() -> str:
+        async with connect(remote) as session:
+            await ask(session, "echo", message="x")
+        with pytest.raises(ServerUnreachable) as caught:
+            async with connect(program):
+                pass
+        return str(caught.value)
+
+    said = anyio.run(main)
+    assert "key ***" in said
+    assert secret not in "".join([said, repr(remote), repr(program), caplog.text])
+
+
+def test_the_environment_reaches_the_program() -> None:
+    """What is declared in `env` is there; this process's own variables are not, but for PATH and the like."""
+
+    async def main() -> None:
+        async with connect(everything.over_stdio(env={"PALAVER_GIVEN": "yes"})) as session:
+            said = (await ask(session, "get-env")).result.text()
+            assert '"PALAVER_GIVEN": "yes"' in said
+            assert "PYTEST_CURRENT_TEST" not in said
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"server_label": "two words", "command": "x"},
+        {"server_label": "x"},
+        {"server_label": "x", "command": "x", "server_url": "http://x"},
+        {"server_label": "x", "command": "x", "require_approval": "sometimes"},
+        {"server_label": "x", "command": "x", "args": "one"},
+        {"server_label": "x", "command": "x", "allowed": ["y"]},
+        {"command": "x"},
+    ],
+)
+def test_a_declaration_that_cannot_be_meant_is_refused(declared: dict[str, Any]) -> None:
+    """A label, exactly one of address and program, lists as lists, and no field that is not one."""
+    with pytest.raises(InvalidInput):
+        MCP.from_dict(declared)
+
+
+def test_approval_in_the_words_of_hosted_tools() -> None:
+    """The mapping that OpenAI's hosted MCP tool takes means the same here; what it does not name needs approval."""
+    server = MCP("x", command="x", require_approval={"never": {"tool_names": ["read"]}})
+    assert [server.needs_approval(each) for each in ("read", "write")] == [False, True]
+    server = MCP("x", command="x", require_approval={"always": {"tool_names": ["write"]}})
+    assert [server.needs_approval(each) for each in ("read", "write")] == [False, True]
