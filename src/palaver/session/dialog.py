@@ -29,7 +29,7 @@ from palaver.session.window import check_window, window
 from palaver.session.words import as_mapping, said, stamped
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord, Store
-from palaver.view import Plan, View, apply, fold
+from palaver.view import Folding, Plan, View, apply, fold
 from palaver.wire import Call, Profile, Request
 from palaver.wire import compile as compile_request
 from palaver.wire import profile as find_profile
@@ -88,6 +88,7 @@ class Dialog(Branch):
     def _attach(self, family: Family[Dialog], node: Node, top: Prompt | None) -> None:
         super().__init__(family.store, node, family.follower)
         self._family = family
+        self._folding = Folding(family.store, node)
         self._top: Prompt | str | None = top
         family.live[node.dialog_id] = self
 
@@ -358,7 +359,10 @@ class Dialog(Branch):
         return None if isinstance(found, Entry) else found
 
     def _seen(self, at: int | None) -> View:
-        return fold(self.store, self.dialog_id, self._last.seq if at is None else at)
+        """Give everything: the newest view from the one before and what came since, an earlier one by itself."""
+        if at is None or at == self._last.seq:
+            return self._folding.view(self._last)
+        return fold(self.store, self.dialog_id, at)
 
     def derive(self, view: View) -> Dialog:
         """Give a dialog that is never written back: its view is this one, its messages are what the model sees of it."""

@@ -2,8 +2,8 @@
 
 from palaver.view.apply import apply, merged
 from palaver.view.checkpoint import checkpoint
-from palaver.view.fold import fold
-from palaver.view.lines import held
+from palaver.view.fold import Folding, fold
+from palaver.view.lines import header_at, held
 from palaver.view.manifest import Manifest, changed, manifest, patched, restored
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite
 from palaver.view.reasons import Reason
@@ -13,6 +13,7 @@ __all__ = [
     "Block",
     "Drop",
     "Exchange",
+    "Folding",
     "Insert",
     "Manifest",
     "Omission",
@@ -26,6 +27,7 @@ __all__ = [
     "changed",
     "checkpoint",
     "fold",
+    "header_at",
     "held",
     "manifest",
     "merged",
