@@ -1,0 +1,364 @@
+"""The agent: named dialogs, and turns in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Literal, overload
+
+from palaver.agent.approvals import Decision, decide, open_calls
+from palaver.agent.call_session import AgentCallSession
+from palaver.agent.contract import offered, task_prompt
+from palaver.agent.face import run_sync
+from palaver.agent.given import given_messages
+from palaver.agent.invoking import Invoker, StreamHandler
+from palaver.agent.loop import go
+from palaver.agent.named import NamedDialogs
+from palaver.agent.run import Run
+from palaver.agent.settings import Approver, Settings
+from palaver.agent.sink import Sink
+from palaver.agent.streaming import TurnStream
+from palaver.agent.turn import read_turn
+from palaver.errors import DecisionNeeded, InvalidInput
+from palaver.log import Handle
+from palaver.messages import APITypes, Message, ToolCallContent, ToolMessage
+from palaver.models.retry import Retry
+from palaver.prompts import Prompt, Runtime
+from palaver.session import Dialog
+from palaver.session.composing import BudgetLike, PolicyLike
+from palaver.store import MemoryStore, Store
+
+__all__ = ["Agent"]
+
+_PARALLEL = 8
+"""Calls of one answer that run side by side at most."""
+
+Given = Sequence[Message | Mapping[str, Any]]
+
+
+class Agent(NamedDialogs):
+    """Someone who answers: a prompt, a model, and the dialogs it has.
+
+    Every step of a turn is durable before the next one. A turn that was killed, cut off, or waits for a human is gone on with by the next
+    `respond()`, in this process or another: `palaver.agent.steps` has the table.
+
+    One thread at a time runs a turn of a dialog; `receive` and the decisions may come from any.
+
+    Attributes:
+        model: The model.
+        llm_invoker: What asks it.
+        model_args: What it is asked with: fields of `palaver.wire.Call`, and the provider's own parameters.
+        max_exception_retry: How many refused answers a turn may have repaired.
+        max_interrupt_steps: How many rounds of tools a turn may have; 0 for 100.
+        max_llm_recall: How often the provider is asked again when it fails; 0 for what the invoker's own `retry` says.
+        context_manager: What shapes each request; None for everything. May be assigned.
+        budget: What one request may occupy; None for whatever the provider takes.
+        tools: Tools it has in every turn, besides those of the prompt in force.
+        stream_handler: What is told of every event.
+        api_type: Which of a provider's interfaces, where the invoker has several.
+        inherit_system_contract: Whether mere text leaves the system prompt's parser, tools and handler in force.
+        approver: Who decides at once about calls that need a decision; None leaves them waiting.
+        parallel_tools: Whether calls of one answer run side by side.
+        deps: What tools may ask for besides.
+        retry: When and how often to ask again, in place of the invoker's own.
+        last_call: The trace of the newest call, however it ended; None before the first.
+    """
+
+    def __init__(  # noqa: PLR0913 - an agent is what it is given; all but four by keyword
+        self,
+        name: str,
+        system_prompt: Prompt | str,
+        model: str,
+        llm_invoker: Invoker,
+        *,
+        model_args: Mapping[str, Any] | None = None,
+        max_exception_retry: int = 3,
+        max_interrupt_steps: int = 5,
+        max_llm_recall: int = 0,
+        context_manager: PolicyLike | None = None,
+        budget: BudgetLike | None = None,
+        tools: Iterable[Any] = (),
+        stream_handler: StreamHandler | None = None,
+        api_type: APITypes | str | None = None,
+        inherit_system_contract: bool = True,
+        store: Store | None = None,
+        runtime: Runtime | None = None,
+        approve: Approver | None = None,
+        parallel_tools: bool = True,
+        deps: Any = None,  # noqa: ANN401 - whatever the program's tools need
+        retry: Retry | None = None,
+    ) -> None:
+        super().__init__(name, system_prompt, store, runtime)
+        self.model = model
+        self.llm_invoker = llm_invoker
+        self.model_args: Mapping[str, Any] = MappingProxyType(dict(model_args or {}))
+        self.max_exception_retry = _count("max_exception_retry", max_exception_retry)
+        self.max_interrupt_steps = _count("max_interrupt_steps", max_interrupt_steps)
+        self.max_llm_recall = _count("max_llm_recall", max_llm_recall)
+        self.context_manager = context_manager
+        self.budget = budget
+        self.tools = tuple(tools)
+        self.stream_handler = stream_handler
+        self.api_type = api_type
+        self.inherit_system_contract = inherit_system_contract
+        self.approver = approve
+        self.parallel_tools = parallel_tools
+        self.deps = deps
+        self.retry = retry
+        self.last_call: AgentCallSession | None = None
+        self._unsaved: dict[tuple[str, str], ToolMessage] = {}
+
+    def __repr__(self) -> str:
+        return f"<Agent {self.name} model={self.model!r} dialogs={list(self._aliases)}>"
+
+    # --- turns ------------------------------------------------------------------------------------------------------------------
+
+    @overload
+    def respond(
+        self,
+        alias: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
+        args: Mapping[str, Any] | None = ...,
+        parser_args: Mapping[str, Any] | None = ...,
+        return_session: Literal[False] = ...,
+        *,
+        messages: Given | None = ...,
+        input: str = ...,
+        prompt_args: Mapping[str, Any] | None = ...,
+    ) -> Message: ...
+    @overload
+    def respond(
+        self,
+        alias: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
+        args: Mapping[str, Any] | None = ...,
+        parser_args: Mapping[str, Any] | None = ...,
+        *,
+        return_session: Literal[True],
+        messages: Given | None = ...,
+        input: str = ...,
+        prompt_args: Mapping[str, Any] | None = ...,
+    ) -> AgentCallSession: ...
+    def respond(  # noqa: PLR0913 - the source documents' signature
+        self,
+        alias: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        args: Mapping[str, Any] | None = None,
+        parser_args: Mapping[str, Any] | None = None,
+        return_session: bool = False,  # noqa: FBT001, FBT002 - a public signature
+        *,
+        messages: Given | None = None,
+        input: str = "",  # noqa: A002 - a public signature
+        prompt_args: Mapping[str, Any] | None = None,
+    ) -> Message | AgentCallSession:
+        """Answer: as `arespond`, for synchronous callers. Ctrl-C interrupts the turn and leaves it to the next call."""
+        settings = self._settings(metadata, args, parser_args)
+        dialog = self._addressed(alias, messages, input, prompt_args)
+        session = self._session(dialog)
+        run_sync(partial(self._answer, dialog, session, settings, None))
+        return _given_back(session, whole=return_session)
+
+    @overload
+    async def arespond(
+        self,
+        alias: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
+        args: Mapping[str, Any] | None = ...,
+        parser_args: Mapping[str, Any] | None = ...,
+        return_session: Literal[False] = ...,
+        *,
+        messages: Given | None = ...,
+        input: str = ...,
+        prompt_args: Mapping[str, Any] | None = ...,
+    ) -> Message: ...
+    @overload
+    async def arespond(
+        self,
+        alias: str | None = ...,
+        metadata: Mapping[str, Any] | None = ...,
+        args: Mapping[str, Any] | None = ...,
+        parser_args: Mapping[str, Any] | None = ...,
+        *,
+        return_session: Literal[True],
+        messages: Given | None = ...,
+        input: str = ...,
+        prompt_args: Mapping[str, Any] | None = ...,
+    ) -> AgentCallSession: ...
+    async def arespond(  # noqa: PLR0913 - the source documents' signature
+        self,
+        alias: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        args: Mapping[str, Any] | None = None,
+        parser_args: Mapping[str, Any] | None = None,
+        return_session: bool = False,  # noqa: FBT001, FBT002 - a public signature
+        *,
+        messages: Given | None = None,
+        input: str = "",  # noqa: A002 - a public signature
+        prompt_args: Mapping[str, Any] | None = None,
+    ) -> Message | AgentCallSession:
+        """Answer in a dialog: go on with its turn, or begin the next one.
+
+        Args:
+            alias: Which of its dialogs; the one that is talked to when not given.
+            metadata: What is to be kept with the answer.
+            args: What the model is asked with in this call, over `model_args`.
+            parser_args: What the prompt's parser is called with besides the text.
+            return_session: Whether to give the trace in place of the answer. A turn that waits for a decision is a trace, too.
+            messages: A conversation that the caller keeps, answered in a dialog of its own and in no other; the last message is the user's.
+            input: A text to be answered: in the dialog, or behind `messages`.
+            prompt_args: The variables of the system prompt, for `messages`.
+
+        Raises:
+            AgentFailure: There is no answer; the error has the trace.
+            DecisionNeeded: A call waits for a human, and no trace was asked for.
+            InfeasibleBudget: What must be sent is larger than the budget.
+            Conflict: Another process has the turn in hand.
+            StoreError: The store failed. The traces of these three are in `last_call`.
+        """
+        dialog = self._addressed(alias, messages, input, prompt_args)
+        session = self._session(dialog)
+        await self._answer(dialog, session, self._settings(metadata, args, parser_args), None)
+        return _given_back(session, whole=return_session)
+
+    def stream(  # noqa: PLR0913 - as arespond
+        self,
+        alias: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        args: Mapping[str, Any] | None = None,
+        parser_args: Mapping[str, Any] | None = None,
+        *,
+        messages: Given | None = None,
+        input: str = "",  # noqa: A002 - a public signature
+        prompt_args: Mapping[str, Any] | None = None,
+    ) -> TurnStream:
+        """Answer, and give every event as it happens: `for event in agent.stream()`, or `async for`. Arguments as for `arespond`."""
+        dialog = self._addressed(alias, messages, input, prompt_args)
+        session = self._session(dialog)
+        settings = self._settings(metadata, args, parser_args)
+        return TurnStream(session, lambda handler: self._answer(dialog, session, settings, handler))
+
+    def _addressed(
+        self, alias: str | None, messages: Given | None, text: str, prompt_args: Mapping[str, Any] | None
+    ) -> Dialog:
+        """Give the dialog that is to be answered in, with what was said in the same breath."""
+        if messages is None:
+            if text:
+                self.receive(text, alias)
+            return self._named(alias)
+        found = given_messages(messages, text)
+        dialog = self._opened(self.store if self._kept else MemoryStore(), f"{self.name}_messages", prompt_args)
+        dialog.append(found)
+        return dialog
+
+    def _session(self, dialog: Dialog) -> AgentCallSession:
+        return AgentCallSession(
+            agent_name=self.name,
+            dialog_id=dialog.dialog_id,
+            dialog=dialog,
+            max_exception_retry=self.max_exception_retry,
+            max_interrupt_steps=self.max_interrupt_steps,
+            max_llm_recall=self.max_llm_recall,
+        )
+
+    def _settings(
+        self,
+        metadata: Mapping[str, Any] | None,
+        args: Mapping[str, Any] | None,
+        parser_args: Mapping[str, Any] | None,
+    ) -> Settings:
+        return Settings(
+            name=self.name,
+            model=self.model,
+            invoker=self.llm_invoker,
+            model_args={**self.model_args, **(args or {})},
+            parser_args=parser_args,
+            metadata=metadata,
+            api_type=self.api_type,
+            max_exception_retry=self.max_exception_retry,
+            max_interrupt_steps=self.max_interrupt_steps,
+            retry=self._retry(),
+            context_manager=self.context_manager,
+            budget=self.budget,
+            approve=self.approver,
+            parallel=_PARALLEL if self.parallel_tools else 1,
+            deps=self.deps,
+            agent=self,
+        )
+
+    def _retry(self) -> Retry:
+        policy = self.retry or getattr(self.llm_invoker, "retry", None)
+        if self.max_llm_recall:
+            return replace(policy or Retry(), attempts=self.max_llm_recall + 1)
+        return policy or Retry(attempts=1)
+
+    async def _answer(
+        self, dialog: Dialog, session: AgentCallSession, settings: Settings, handler: StreamHandler | None
+    ) -> AgentCallSession:
+        self.last_call = session
+        with self._in_hand(dialog):
+            dialog.reload()
+            turn = read_turn(dialog.store, dialog.dialog_id)
+            session.resumed = turn.began >= 0
+            task = task_prompt(dialog, turn, self.system_prompt, inherit=self.inherit_system_contract)
+            before = dialog.top_prompt
+            async with offered(task, dialog.runtime, self.tools) as (prompt, toolbox):
+                run = Run(
+                    settings=settings,
+                    dialog=dialog,
+                    turn=turn,
+                    prompt=prompt,
+                    toolbox=toolbox,
+                    session=session,
+                    sink=Sink((self.stream_handler, handler)),
+                    unsaved=self._unsaved,
+                )
+                await go(run)
+            if dialog.top_prompt is before:  # nothing was put meanwhile: what governed the answer stays
+                dialog.top_prompt = task
+        return session
+
+    # --- decisions ----------------------------------------------------------------------------------------------------------------
+
+    def waiting(self, alias: str | None = None) -> tuple[ToolCallContent, ...]:
+        """Give the calls that have neither a result nor a decision, and have not begun."""
+        return open_calls(self._named(alias))
+
+    def approve(self, call_id: str, alias: str | None = None, *, by: str = "") -> Handle:
+        """Let a call run; the next `respond()` runs it.
+
+        Raises:
+            NotFound: No such call is open.
+        """
+        return decide(self._named(alias), call_id, Decision(decision="approve", by=by))
+
+    def deny(self, call_id: str, reason: str = "", alias: str | None = None, *, by: str = "") -> Handle:
+        """Refuse a call; the model is told so, with the reason.
+
+        Raises:
+            NotFound: No such call is open.
+        """
+        return decide(self._named(alias), call_id, Decision(decision="deny", reason=reason, by=by))
+
+    def edit(self, call_id: str, arguments: Mapping[str, Any], alias: str | None = None, *, by: str = "") -> Handle:
+        """Let a call run with other arguments; the model is told so.
+
+        Raises:
+            NotFound: No such call is open.
+        """
+        return decide(self._named(alias), call_id, Decision(decision="edit", arguments=arguments, by=by))
+
+
+def _given_back(session: AgentCallSession, *, whole: bool) -> Message | AgentCallSession:
+    if whole:
+        return session
+    if session.state == "waiting" or session.delivery is None:
+        raise DecisionNeeded(session.waiting, session=session)
+    return session.delivery
+
+
+def _count(what: str, number: int) -> int:
+    if isinstance(number, bool) or number < 0:
+        raise InvalidInput(f"{what} is a whole number, not {number!r}.")
+    return number

@@ -1,0 +1,71 @@
+"""Decisions about calls that wait for one: made anywhere, at any time, by whoever can write to the store.
+
+A decision is an entry beside the turn. Nothing waits in memory: the process that made the call may be long gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from palaver.agent.inbox import beside
+from palaver.agent.turn import read_turn
+from palaver.errors import NotFound
+from palaver.log import Handle
+from palaver.log.entries import Approval
+from palaver.messages import ToolCallContent
+from palaver.session import Dialog
+
+__all__ = ["Decision", "decide", "open_calls"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What somebody decided about a call.
+
+    Attributes:
+        decision: `approve`, `deny` or `edit`.
+        by: Who decided, or empty.
+        reason: Why, for the model; empty where nobody said.
+        arguments: The arguments to run it with instead, where the decision is `edit`.
+    """
+
+    decision: Literal["approve", "deny", "edit"] = "approve"
+    by: str = ""
+    reason: str = ""
+    arguments: Mapping[str, Any] | None = None
+
+    def entry(self, call_id: str) -> Approval:
+        """Give the entry that records it."""
+        arguments = None if self.arguments is None else dict(self.arguments)
+        return Approval(
+            call_id=call_id,
+            decision=self.decision,
+            by=self.by,
+            reason=self.reason or None,
+            arguments=arguments if self.decision == "edit" else None,
+        )
+
+
+def open_calls(dialog: Dialog) -> tuple[ToolCallContent, ...]:
+    """Give the calls of a dialog's turn that have no result and no decision: those that somebody may have to decide about."""
+    turn = read_turn(dialog.store, dialog.dialog_id)
+    return tuple(call for call in turn.pending if call.id not in turn.decisions and call.id not in turn.started)
+
+
+def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
+    """Record a decision. The newest one counts; one about a call that has begun changes nothing.
+
+    Args:
+        dialog: The dialog the call stands in, opened by any process.
+        call_id: The call, as `open_calls` names it.
+        decision: What was decided.
+
+    Raises:
+        NotFound: The dialog's newest answer has no such call, or the call has its result.
+    """
+    turn = read_turn(dialog.store, dialog.dialog_id)
+    if all(call.id != call_id for call in turn.pending):
+        raise NotFound(call_id, what="open call", close=[call.id for call in turn.pending])
+    return beside(dialog, decision.entry(call_id))

@@ -1,0 +1,243 @@
+"""Asking the model: what came for the user meanwhile, tools and model in force, the call with its failures, and what becomes of the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from palaver.agent.call_session import AgentCallSession
+from palaver.agent.events import AnswerRefused, Compacted, Delivered, Retrying
+from palaver.agent.inbox import deliveries
+from palaver.agent.invoking import InvokeResult
+from palaver.agent.overflow import make_room
+from palaver.agent.run import Run
+from palaver.agent.steps import Ask
+from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, Attempt, attempt_entry
+from palaver.agent.working import Working, working_copy
+from palaver.errors import (
+    CallbackFailed,
+    ContextOverflow,
+    ModelCallFailed,
+    PalaverError,
+    ProviderError,
+    RepairFailed,
+    StepsExhausted,
+)
+from palaver.ids import new_message_id
+from palaver.log import Entry
+from palaver.log.entries import ErrorEntry, Invocation, MessageEntry, ModelChange
+from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallContent
+from palaver.models.retry import with_retries
+from palaver.session.words import stamped
+
+__all__ = ["ask"]
+
+
+async def ask(run: Run, step: Ask) -> None:
+    """Ask the model once more, and make what it says durable.
+
+    Raises:
+        ModelCallFailed: There is no answer, as often as it was allowed to ask.
+        RepairFailed: The answer is refused, and no repair is left.
+        StepsExhausted: The model calls tools where no more are allowed.
+        CallbackFailed: A handler, a context manager or an invoker of the caller's raised.
+        InfeasibleBudget: What must be sent is larger than the budget.
+    """
+    await _deliver(run)
+    _declare(run)
+    closing = _closing(run) if step.final else ""
+    result = await _answered(run, closing)
+    run.session.invoke_traces[run.step].append(result)
+    await _take(run, result, step)
+
+
+async def _deliver(run: Run) -> None:
+    """Make what arrived part of the conversation."""
+    run.look()
+    entries = deliveries(run.turn.inbox, run.dialog.dialog_id)
+    if entries:
+        run.record(*entries)
+        for entry in entries:
+            await run.sink.emit(Delivered(entry.message))
+
+
+def _declare(run: Run) -> None:
+    """Put tools and model in force where others are."""
+    view = run.dialog.view()
+    changed: list[Entry] = []
+    if view.tools != run.toolbox.specs:
+        changed.append(run.toolbox.toolset)
+    if view.model != run.settings.model:
+        changed.append(ModelChange(model=run.settings.model, provider=_provider(run)))
+    if changed:
+        run.record(*changed)
+
+
+def _provider(run: Run) -> str:
+    return str(getattr(getattr(run.settings.invoker, "provider", None), "name", ""))
+
+
+def _closing(run: Run) -> str:
+    try:
+        return run.prompt.on_interrupt_final(run.session).render({})
+    except Exception as error:
+        raise CallbackFailed("handler", error, session=run.session) from error
+
+
+# --- the call ------------------------------------------------------------------------------------------------------------
+
+
+async def _answered(run: Run, closing: str) -> InvokeResult:
+    """Ask; a view that is too long is made smaller once."""
+    try:
+        return await _tried(run, closing)
+    except ContextOverflow as overflow:
+        if run.turn.compacted:
+            raise ModelCallFailed(overflow, session=run.session) from overflow
+        made = make_room(run, overflow)
+        await run.sink.emit(Compacted(made.tokens_before, made.tokens_after, made.plan.policy))
+    except ProviderError as error:
+        raise ModelCallFailed(error, session=run.session) from error
+    try:
+        return await _tried(run, closing)
+    except ProviderError as error:
+        raise ModelCallFailed(error, session=run.session) from error
+
+
+async def _tried(run: Run, closing: str) -> InvokeResult:
+    """Ask, and again after failures that are worth it; each failure is recorded, with what came of the answer."""
+    async for attempt in with_retries(run.settings.retry):
+        with attempt:
+            try:
+                return await _once(run, closing)
+            except ProviderError as error:
+                _failed(run, error)
+                raise
+        if attempt.error is not None:
+            run.enter("llm_recall")
+            run.session.llm_recalls[run.step].append(attempt.error)
+            await run.sink.emit(Retrying(attempt.error, attempt.wait or 0.0))
+    raise AssertionError("a retry ends in an answer or an error")
+
+
+def _failed(run: Run, error: ProviderError) -> None:
+    facts = {"message": error.message, "provider": error.provider, "model": error.model, "status": error.status}
+    kept = list(run.cut_off())
+    if not kept and isinstance(error.partial, Message) and error.partial.contents:
+        kept = [attempt_entry(Attempt(error.partial, PARTIAL, error.message))]
+    run.record(*kept, ErrorEntry(error=type(error).__name__, data=facts))
+
+
+async def _once(run: Run, closing: str) -> InvokeResult:
+    settings = run.settings
+    working = _seen(run, closing)
+    args: dict[str, Any] = dict(settings.model_args)
+    if closing:
+        args["tool_choice"] = "none"
+    run.hearing = None
+    try:
+        result = await settings.invoker.invoke(
+            working.dialog,
+            settings.model,
+            prompt=run.prompt,
+            model_args=args,
+            parser_args=settings.parser_args,
+            metadata=settings.metadata,
+            api_type=settings.api_type,
+            stream_handler=run.hear if run.sink.heard else None,
+        )
+    except PalaverError:
+        raise
+    except Exception as error:
+        raise CallbackFailed("invoker", error, session=run.session) from error
+    run.hearing = None
+    run.dialog.annotate(Invocation(model=settings.model, manifest=_manifest(run, working, result)))
+    return result
+
+
+def _seen(run: Run, closing: str) -> Working:
+    try:
+        return working_copy(
+            run.dialog,
+            run.turn.attempts,
+            closing,
+            prompt=run.prompt,
+            manager=run.settings.context_manager,
+            budget=run.settings.budget,
+            model=run.settings.model,
+        )
+    except PalaverError:
+        raise
+    except Exception as error:
+        raise CallbackFailed("context manager", error, session=run.session) from error
+
+
+def _manifest(run: Run, working: Working, result: InvokeResult) -> dict[str, Any]:
+    """Say what a call saw."""
+    composed = working.composed
+    return {
+        "at": working.at,
+        "request": result.request_digest,
+        "repairs": sum(one.why == REFUSED for one in run.turn.attempts),
+        "policy": "" if composed is None else composed.plan.policy,
+        "omitted": len(working.view.omissions),
+        "usage": {} if result.message is None else dict(result.message.usage),
+    }
+
+
+# --- the answer ------------------------------------------------------------------------------------------------------------
+
+
+async def _take(run: Run, result: InvokeResult, step: Ask) -> None:
+    message = result.message
+    if result.has_errors or message is None:
+        await _refuse(run, message or AssistantMessage(contents=()), result.error_message or "There was no answer.")
+        return
+    (kept,) = stamped(_as_logged(message), run.dialog.dialog_id, run.dialog.store)
+    if kept.is_function_call and step.final:
+        run.record(attempt_entry(Attempt(kept, EXHAUSTED, "No more tools were allowed.")))
+        raise StepsExhausted(run.settings.rounds, session=run.session)
+    if kept.is_function_call:
+        run.record(MessageEntry(message=kept))
+        return
+    run.look()
+    run.session.delivery = kept
+    run.end("final" if run.sink.fault is None else "failed", MessageEntry(message=kept))
+
+
+def _as_logged(message: Message) -> Message:
+    """Give an answer as the log keeps it: one that calls tools has a role of its own, and its calls have ids that differ."""
+    if not message.is_function_call:
+        return message
+    seen: set[str] = set()
+    blocks: list[Content] = []
+    for block in message.contents:
+        if isinstance(block, ToolCallContent) and (not block.id or block.id in seen):
+            fresh = f"{block.id or 'call'}_{new_message_id()[:8]}"
+            blocks.append(block.model_copy(update={"id": fresh, "provider_id": block.id}))
+        else:
+            blocks.append(block)
+        seen |= {block.id} if isinstance(block, ToolCallContent) else set()
+    return message.model_copy(update={"role": Role.TOOL_CALL, "contents": tuple(blocks)})
+
+
+async def _refuse(run: Run, message: Message, error: str) -> None:
+    """Keep a refused answer, with what the model is told about it; when no repair is left, that is the end."""
+    session = run.session
+    run.enter("exception")
+    session.error_message = error
+    session.exception_retries[run.step].append(error)
+    left = run.turn.repairs < run.settings.max_exception_retry
+    told, fault = _repair(run, session, error) if left else ("", None)
+    run.record(attempt_entry(Attempt(message, REFUSED, error, told)))
+    if fault is not None:
+        raise CallbackFailed("handler", fault, session=session) from fault
+    if not left:
+        raise RepairFailed(error, run.settings.max_exception_retry, session=session)
+    await run.sink.emit(AnswerRefused(message, error))
+
+
+def _repair(run: Run, session: AgentCallSession, error: str) -> tuple[str, Exception | None]:
+    try:
+        return run.prompt.on_exception(session).render({"error_message": error}), None
+    except Exception as fault:  # noqa: BLE001 - a handler of the caller's: the answer is kept first
+        return "", fault

@@ -1,0 +1,184 @@
+"""Asking a model on behalf of a dialog: the seam that an agent calls through, and the one implementation over any provider."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+from palaver.agent.structure import asked_addons, asked_format
+from palaver.errors import BrokenAnswer, ParseError
+from palaver.messages import APITypes, AssistantMessage, InvokeCost, Message
+from palaver.messages.frozen import EMPTY
+from palaver.models import Assembly, Event, Provider
+from palaver.models.retry import Retry
+from palaver.prompts import Prompt
+from palaver.session import Dialog
+from palaver.wire import Call, Report, Request
+
+__all__ = ["InvokeResult", "Invoker", "ProviderInvoker", "StreamHandler"]
+
+StreamHandler: TypeAlias = Callable[[Any], Awaitable[None] | None]
+"""Anything that is called with each event, plainly or to be awaited."""
+
+_CALL_FIELDS = frozenset(each.name for each in fields(Call)) - {"model", "parameters", "then"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvokeResult:
+    """One answer of a model, and how it was asked for.
+
+    Attributes:
+        message: What it said, or None where nothing came.
+        raw_response: The provider's own answer, as its adapter gives it.
+        model_args: What it was asked with beside the conversation.
+        execution_errors: What was wrong with the answer: a parser's error, or several.
+        request_digest: The SHA-256 of the request that was sent, or empty.
+        report: What the provider did not get as the view shows it.
+    """
+
+    message: Message | None = None
+    raw_response: Any = field(default=None, repr=False)
+    model_args: Mapping[str, Any] = EMPTY
+    execution_errors: tuple[BaseException, ...] = ()
+    request_digest: str = ""
+    report: Report = field(default_factory=Report, repr=False)
+
+    @property
+    def has_errors(self) -> bool:
+        """Whether something was wrong with the answer."""
+        return bool(self.execution_errors)
+
+    @property
+    def error_message(self) -> str:
+        """What was wrong, in words for the model; empty when nothing was."""
+        return "\n".join(map(_said, self.execution_errors))
+
+    @property
+    def cost(self) -> InvokeCost:
+        """Tokens and dollars of the answer."""
+        return InvokeCost() if self.message is None else self.message.cost
+
+
+def _said(error: BaseException) -> str:
+    return error.message if isinstance(error, ParseError) else f"{type(error).__name__}: {error}"
+
+
+@runtime_checkable
+class Invoker(Protocol):
+    """Asks a model to go on with a dialog.
+
+    The dialog is a working copy: whatever is done to it is thrown away. An answer that the prompt's parser does not take is a result with
+    `execution_errors`; only a provider that gives no whole answer raises.
+    """
+
+    async def invoke(  # noqa: PLR0913 - the call's facts, all but two by keyword
+        self,
+        dialog: Dialog,
+        model: str,
+        *,
+        prompt: Prompt | None = None,
+        model_args: Mapping[str, Any] = EMPTY,
+        parser_args: Mapping[str, Any] | None = None,
+        responder: str = "assistant",
+        metadata: Mapping[str, Any] | None = None,
+        api_type: APITypes | str | None = None,
+        stream_handler: StreamHandler | None = None,
+    ) -> InvokeResult:
+        """Ask once.
+
+        Args:
+            dialog: The conversation as the model is to see it, tools included.
+            model: The model.
+            prompt: What governs the answer: its parser, format and options.
+            model_args: What it is asked with: fields of `palaver.wire.Call`, and the provider's own parameters.
+            parser_args: What the parser is called with beside the text.
+            responder: The name of the answer's sender.
+            metadata: What is to be kept with the answer.
+            api_type: Which of a provider's interfaces, where an invoker has several.
+            stream_handler: What is told of each event; without one the answer may come whole.
+
+        Raises:
+            ProviderError: The provider gave no whole answer.
+        """
+        ...
+
+
+class ProviderInvoker:
+    """Asks any provider: compiles the dialog's view, sends it, puts the answer together, and holds it to the prompt.
+
+    Attributes:
+        provider: Who is asked.
+        retry: When the agent's loop asks again after a failure; None for what `max_llm_recall` says.
+    """
+
+    def __init__(self, provider: Provider, retry: Retry | None = None) -> None:
+        """Take a provider."""
+        self.provider = provider
+        self.retry = retry
+
+    async def invoke(  # noqa: PLR0913 - the protocol's
+        self,
+        dialog: Dialog,
+        model: str,
+        *,
+        prompt: Prompt | None = None,
+        model_args: Mapping[str, Any] = EMPTY,
+        parser_args: Mapping[str, Any] | None = None,
+        responder: str = "assistant",
+        metadata: Mapping[str, Any] | None = None,
+        api_type: APITypes | str | None = None,
+        stream_handler: StreamHandler | None = None,
+    ) -> InvokeResult:
+        """Ask once; as `Invoker.invoke`."""
+        request = self._request(dialog, model, prompt, {"stream": stream_handler is not None, **model_args})
+        message, raw = await self._answer(request, stream_handler)
+        known: dict[str, Any] = {"metadata": {**message.metadata, **(metadata or {})}}
+        if responder != "assistant":
+            known["name"] = responder
+        if api_type is not None:
+            known["api_type"] = api_type
+        errors: tuple[BaseException, ...] = ()
+        if prompt is not None and not message.is_function_call:
+            try:
+                known["parsed"] = prompt.parse(message.text_content(), **(parser_args or {}))
+            except Exception as error:  # noqa: BLE001 - whatever a parser of the caller's raises, the answer is refused for it
+                errors = (error,)
+        return InvokeResult(
+            message=message.model_copy(update=known),
+            raw_response=raw,
+            model_args=dict(model_args),
+            execution_errors=errors,
+            request_digest=request.digest,
+            report=request.report,
+        )
+
+    def _request(self, dialog: Dialog, model: str, prompt: Prompt | None, args: Mapping[str, Any]) -> Request:
+        profile = self.provider.profile_for(model)
+        call = {name: value for name, value in args.items() if name in _CALL_FIELDS}
+        options = {} if prompt is None else asked_format(prompt, profile) | asked_addons(prompt, profile)
+        parameters = options | {name: value for name, value in args.items() if name not in _CALL_FIELDS}
+        return dialog.request(profile, model, parameters=parameters, **call)
+
+    async def _answer(self, request: Request, handler: StreamHandler | None) -> tuple[AssistantMessage, Any]:
+        """Read the events to the end; what came of an answer that breaks off goes with the error."""
+        assembly = Assembly(model=request.model, provider=self.provider.name)
+        raw = None
+        events = self.provider.stream(request)
+        try:
+            async for event in events:
+                assembly.add(event)
+                raw = getattr(event, "raw", None)
+                await _tell(handler, event)
+        finally:
+            await events.aclose()
+        if not assembly.ended:
+            raise BrokenAnswer("The answer stops before its end.", partial=assembly.partial)
+        return assembly.partial, raw
+
+
+async def _tell(handler: StreamHandler | None, event: Event) -> None:
+    if handler is not None:
+        waiting = handler(event)
+        if waiting is not None:
+            await waiting

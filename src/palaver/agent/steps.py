@@ -1,0 +1,128 @@
+"""What comes next: one pure function of where the turn stands, which is the published table of outcomes.
+
+A process may be killed anywhere. What the log then has decides what the next `respond()` does, and nothing else does:
+
+| newest durable step | what the next process does |
+| --- | --- |
+| the user's message | begins the turn |
+| turn started, tools declared, inbox delivered | asks the model |
+| invocation recorded, no answer | asks the model again: nobody knows what became of the first call |
+| an answer that was refused | asks for the repair; the refused answer is not asked for again |
+| an answer with calls | runs them |
+| a call started, no result | runs it again if its function is idempotent; else its result is `unknown`, an error the model sees |
+| a call that needs a decision | waits, or asks the approver at hand; with the decision recorded, runs or refuses it |
+| a result | keeps it: the call is never run again; goes on with the calls that have none |
+| all results | asks the model; if all of them say `terminate`, ends the turn |
+| a final answer | ends the turn and delivers it; the model is not asked |
+| turn ended: `final` | begins a new turn |
+| turn ended: `waiting`, `interrupted` or `failed` | goes on as above; after a failure repairs and rounds count from nothing |
+| … and the user has said something since | runs what was decided, gives up the other calls, asks the model |
+
+A result that was computed and not recorded is lost with its process, as with any kill between an effect and its record: that is what
+`unknown` says. (A store that refuses a result is another matter: the process that has it keeps it and records it first of all.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from palaver.agent.turn import Turn
+from palaver.messages import ToolCallContent
+
+__all__ = ["Ask", "Fate", "Finish", "Rules", "Settle", "Step", "Wait", "fate", "next_step"]
+
+
+class Fate(StrEnum):
+    """What becomes of a call that has no result."""
+
+    RUN = "run"
+    """It is begun."""
+    UNKNOWN = "unknown"
+    """It was begun, and nobody knows what it did: the model is told so."""
+    DENIED = "denied"
+    """A human said no."""
+    GIVEN_UP = "given_up"
+    """The user went on without it."""
+    DECIDE = "decide"
+    """It waits for a decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Ask the model; `final` when no more tools are allowed."""
+
+    final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """Bring calls to their results, each in its way."""
+
+    calls: tuple[tuple[ToolCallContent, Fate], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing can be done before somebody decides."""
+
+    calls: tuple[ToolCallContent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The turn is answered."""
+
+
+Step: TypeAlias = Ask | Settle | Wait | Finish
+"""Everything that can come next."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the table needs to know besides the log.
+
+    Attributes:
+        rounds: How many rounds of tools a turn may have.
+        needs_approval: Whether a call may not run before somebody decides.
+        rerun: Whether the function of a call that was begun may be run again.
+        approver: Whether somebody is at hand who decides at once.
+    """
+
+    rounds: int
+    needs_approval: Callable[[ToolCallContent], bool]
+    rerun: Callable[[ToolCallContent], bool]
+    approver: bool = False
+
+
+def next_step(turn: Turn, rules: Rules) -> Step:
+    """Say what comes next."""
+    pending = turn.pending
+    if pending:
+        fates = tuple((call, fate(turn, call, rules)) for call in pending)
+        waiting = tuple(call for call, what in fates if what is Fate.DECIDE)
+        if len(waiting) == len(pending) and not rules.approver:
+            return Wait(waiting)
+        return Settle(fates)
+    if turn.response is not None and not turn.said and _answered(turn):
+        return Finish()
+    return Ask(final=turn.rounds >= rules.rounds)
+
+
+def _answered(turn: Turn) -> bool:
+    """Tell whether the newest answer calls nothing, or every result says that the model need not be asked again."""
+    return all(turn.answers[call.id].terminate for call in turn.calls)
+
+
+def fate(turn: Turn, call: ToolCallContent, rules: Rules) -> Fate:
+    """Say what becomes of a call that has no result."""
+    if call.id in turn.started:
+        return Fate.RUN if turn.started[call.id] and rules.rerun(call) else Fate.UNKNOWN
+    decision = turn.decisions.get(call.id)
+    if decision is not None:
+        return Fate.DENIED if decision.decision == "deny" else Fate.RUN
+    if turn.overtaken:
+        return Fate.GIVEN_UP
+    return Fate.DECIDE if rules.needs_approval(call) else Fate.RUN

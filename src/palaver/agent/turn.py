@@ -1,0 +1,267 @@
+"""Where a turn stands: a fold over its entries, and nothing else.
+
+The loop knows no more than this. It writes a step, reads it back here, and asks `palaver.agent.steps` what comes next; a process that
+takes a turn up after a kill does exactly the same, so that going on and resuming cannot differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from palaver.ids import DialogId
+from palaver.log import Reader, decode_entry
+from palaver.log.entries import (
+    Approval,
+    CallStarted,
+    Compaction,
+    Custom,
+    Entry,
+    Inbox,
+    MessageEntry,
+    TurnEnded,
+    TurnStarted,
+)
+from palaver.messages import FunctionCall, Message, Role, ToolCallContent, ToolResultContent
+
+__all__ = ["ATTEMPT", "CALL", "DELIVERED", "Attempt", "Turn", "attempt_entry", "read_turn"]
+
+CALL = "palaver.call"
+"""The custom entry that stands behind each `turn_started` of ours: where the agent call began, and what governs it."""
+
+ATTEMPT = "palaver.attempt"
+"""The custom entry that keeps an answer which never became a message: refused by a parser, cut off, or one round too many."""
+
+DELIVERED = "palaver.inbox"
+"""The key of a delivered message's metadata that names the inbox entry it came from."""
+
+REFUSED, PARTIAL, EXHAUSTED = "refused", "partial", "exhausted"
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """An answer that never became a message.
+
+    Attributes:
+        message: What the model said.
+        why: `refused` (a parser did not take it), `partial` (it was cut off), or `exhausted` (it called tools when no more were allowed).
+        error: What was wrong with it.
+        told: What the model was told then; empty where nothing was.
+    """
+
+    message: Message
+    why: str
+    error: str = ""
+    told: str = ""
+
+
+def attempt_entry(attempt: Attempt) -> Custom:
+    """Give the entry that keeps an attempt."""
+    data = {
+        "message": attempt.message.to_dict(),
+        "why": attempt.why,
+        "error": attempt.error,
+        "told": attempt.told,
+    }
+    return Custom(custom_type=ATTEMPT, data=data)
+
+
+@dataclass(slots=True)
+class Turn:
+    """One agent call as the log has it: from the message that is to be answered to the answer, over any number of processes.
+
+    Attributes:
+        began: The number of the `turn_started` it began with, or -1 before it has.
+        open: Whether a process has it in hand, or died with it in hand.
+        outcome: How it ended last: `final`, `failed`, `interrupted`, `waiting`; empty before it has.
+        prompt: The path of the prompt that governs it, or empty.
+        response: The newest answer of the model in it, or None.
+        answers: The results that the answer's calls have, by call id.
+        started: The calls that were begun, by id; the value says whether they may be begun again.
+        decisions: What was decided about the calls, by id; the newest wins.
+        attempts: The answers since then that never became messages.
+        repairs: How many answers were refused in all.
+        rounds: How many answers called tools.
+        executed: The calls that have results, for finding repetitions.
+        said: Whether somebody said something since the newest answer.
+        overtaken: Whether that was said after the turn had stopped: calls that nobody decided about are given up then.
+        compacted: Whether the view was made smaller since the newest message.
+        inbox: Messages that arrived and are not delivered yet, by the number of their entry.
+        seen: The number of the next entry to look at.
+    """
+
+    began: int = -1
+    open: bool = False
+    outcome: str = ""
+    prompt: str = ""
+    response: Message | None = None
+    answers: dict[str, ToolResultContent] = field(default_factory=dict)
+    started: dict[str, bool] = field(default_factory=dict)
+    decisions: dict[str, Approval] = field(default_factory=dict)
+    attempts: list[Attempt] = field(default_factory=list)
+    repairs: int = 0
+    rounds: int = 0
+    executed: list[FunctionCall] = field(default_factory=list)
+    said: bool = False
+    overtaken: bool = False
+    compacted: bool = False
+    inbox: dict[int, Message] = field(default_factory=dict)
+    seen: int = 0
+
+    @property
+    def calls(self) -> tuple[ToolCallContent, ...]:
+        """The calls of the newest answer."""
+        return () if self.response is None else tuple(self.response.tool_calls())
+
+    @property
+    def pending(self) -> tuple[ToolCallContent, ...]:
+        """The calls of the newest answer that have no result."""
+        return tuple(call for call in self.calls if call.id not in self.answers)
+
+    @property
+    def over(self) -> bool:
+        """Whether it is answered: the next call begins a new turn."""
+        return not self.open and self.outcome == "final"
+
+    def catch_up(self, reader: Reader, dialog_id: DialogId) -> None:
+        """Take what was written since, by whomever."""
+        for seq, body in reader.bodies(dialog_id, self.seen):
+            self.take(seq, decode_entry(body))
+
+    def take(self, seq: int, entry: Entry) -> None:
+        """Take the next entry."""
+        self.seen = seq + 1
+        match entry:
+            case MessageEntry(message=message):
+                self._message(message)
+            case CallStarted(call_id=call, idempotent=idempotent):
+                self.started[call] = idempotent
+            case Approval(call_id=call):
+                if any(one.id == call for one in self.pending):
+                    self.decisions[call] = entry
+            case Inbox(message=message):
+                self.inbox[seq] = message
+            case Compaction():
+                self.compacted = True
+            case _:
+                self._mark(seq, entry)
+
+    def _mark(self, seq: int, entry: Entry) -> None:
+        match entry:
+            case TurnStarted():
+                self.open = True
+                self.began = seq if self.began < 0 else self.began
+            case TurnEnded(outcome=outcome):
+                self._end(outcome)
+            case Custom(custom_type="palaver.attempt", data=data):
+                self._attempt(data)
+            case Custom(custom_type="palaver.call", data=data):
+                self.prompt = str(data.get("prompt") or "")
+            case _:
+                pass
+
+    def _message(self, message: Message) -> None:
+        self.compacted = False
+        if message.is_assistant_side:
+            self._answer(message)
+        elif message.role is Role.TOOL:
+            for result in message.tool_results():
+                self._result(result)
+        elif message.role is Role.USER:
+            self.said = True
+            self.inbox.pop(message.metadata.get(DELIVERED, -1), None)
+            if not self.open:
+                self.overtaken = True
+                self._afresh()
+
+    def _answer(self, message: Message) -> None:
+        self.response = message
+        self.rounds += message.is_function_call
+        self.said = self.overtaken = False
+        for held in (self.answers, self.started, self.decisions, self.attempts):
+            held.clear()
+
+    def _result(self, result: ToolResultContent) -> None:
+        call = next((one for one in self.pending if one.id == result.id), None)
+        if call is not None:
+            self.answers[call.id] = result
+            self.executed.append(_executed(call, result))
+
+    def _attempt(self, data: Mapping[str, object]) -> None:
+        fields = data.get("message")
+        if isinstance(fields, Mapping):
+            message = Message.from_dict(fields)
+            why, error, told = (str(data.get(name) or "") for name in ("why", "error", "told"))
+            self.attempts.append(Attempt(message, why, error, told))
+            self.repairs += why == REFUSED
+
+    def _end(self, outcome: str) -> None:
+        self.open = False
+        self.outcome = outcome
+        if outcome == "failed":
+            self._afresh()
+
+    def _afresh(self) -> None:
+        """Count from here: what failed may be tried again, and what was said anew is a new question."""
+        self.repairs = self.rounds = 0
+        self.attempts.clear()
+        self.executed.clear()
+
+
+def _executed(call: ToolCallContent, result: ToolResultContent) -> FunctionCall:
+    said = result.text()
+    error = said if result.is_error else None
+    return FunctionCall(call.id, call.name, call.args, None if error else said, said, error)
+
+
+def read_turn(reader: Reader, dialog_id: DialogId) -> Turn:
+    """Read where the newest turn of a dialog stands; one that is over, or was never begun, gives a fresh one with what waits in the inbox.
+
+    Costs what the turn has, not what the dialog has: it walks headers back to the turn's beginning. (Before an agent's first turn in a
+    dialog that others recorded, that is all of its own headers, once.)
+    """
+    began, since = _bounds(reader, dialog_id)
+    turn = Turn()
+    for seq, body in reader.bodies(dialog_id, began) if began >= 0 else ():
+        turn.take(seq, decode_entry(body))
+    if turn.over or began < 0:
+        fresh = Turn(seen=reader.last(dialog_id).seq + 1, said=True)
+        fresh.inbox = dict(_waiting(reader, dialog_id, since))
+        return fresh
+    if since < began:
+        turn.inbox |= {seq: one for seq, one in _waiting(reader, dialog_id, since) if seq < began}
+    return turn
+
+
+def _bounds(reader: Reader, dialog_id: DialogId) -> tuple[int, int]:
+    """Give where the newest turn of ours began, -1 for never, and the first entry at which an undelivered message may stand."""
+    for header in reader.headers(dialog_id, reverse=True):
+        if header.kind == "turn_started":
+            mark = _mark_at(reader, dialog_id, header.seq + 1)
+            began, since = mark.get("began"), mark.get("inbox")
+            return header.seq if began is None else began, header.seq if since is None else since
+    return -1, 0
+
+
+def _mark_at(reader: Reader, dialog_id: DialogId, seq: int) -> Mapping[str, int | None]:
+    """Give what stands behind a `turn_started`; nothing where another program wrote that."""
+    if seq > reader.last(dialog_id).seq:
+        return {}
+    entry = decode_entry(reader.body(dialog_id, seq))
+    if isinstance(entry, Custom) and entry.custom_type == CALL and isinstance(entry.data, Mapping):
+        return entry.data
+    return {}
+
+
+def _waiting(reader: Reader, dialog_id: DialogId, since: int) -> Iterator[tuple[int, Message]]:
+    """Give the messages in the inbox from an entry on that were not delivered."""
+    delivered: set[int] = set()
+    found: dict[int, Message] = {}
+    for header in reader.headers(dialog_id, since):
+        if header.kind == "inbox" or (header.kind == "message" and header.role == "user"):
+            entry = decode_entry(reader.body(dialog_id, header.seq))
+            if isinstance(entry, Inbox):
+                found[header.seq] = entry.message
+            elif isinstance(entry, MessageEntry):
+                delivered.add(entry.message.metadata.get(DELIVERED, -1))
+    return ((seq, message) for seq, message in found.items() if seq not in delivered)

@@ -1,0 +1,98 @@
+"""The working copy: what one model call sees. A value, made anew for each call and never written back.
+
+It is the dialog's view, then the answers that were refused since the newest message together with what the model was told about them,
+then, at the last round, the request for the answer. The context manager sees all of that, so that a repair cannot overflow either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from palaver.agent.turn import REFUSED, Attempt
+from palaver.context import Composed
+from palaver.messages import Message, Role, Speaker, TextContent
+from palaver.prompts import Prompt
+from palaver.session import Dialog
+from palaver.session.composing import BudgetLike, PolicyLike
+from palaver.view import Block, Exchange, Turn, View
+
+__all__ = ["Working", "working_copy"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Working:
+    """What one model call sees.
+
+    Attributes:
+        dialog: The copy that the invoker gets.
+        view: What it shows.
+        at: The number of the log's last entry that was taken into account.
+        composed: What the context manager made of it; None where there is none, or nothing was to be done.
+    """
+
+    dialog: Dialog
+    view: View
+    at: int
+    composed: Composed | None = None
+
+
+def working_copy(  # noqa: PLR0913 - what is seen, and who shapes it
+    dialog: Dialog,
+    attempts: list[Attempt],
+    closing: str,
+    *,
+    prompt: Prompt,
+    manager: PolicyLike | None,
+    budget: BudgetLike | None,
+    model: str,
+) -> Working:
+    """Make the working copy for the next call.
+
+    Args:
+        dialog: The dialog.
+        attempts: The answers since the newest message that never became messages.
+        closing: What asks for the answer when no more tools are allowed; empty for nothing.
+        prompt: What governs the call: the copy's `top_prompt`.
+        manager: The context manager, or None.
+        budget: What one request may occupy; with a budget alone, the policy is `default`.
+        model: The model that counts.
+
+    Raises:
+        InfeasibleBudget: What must be sent is larger than the budget.
+    """
+    view = dialog.view()
+    extra = (*_repairs(attempts, model), *([_told(closing)] if closing else []))
+    view = replace(view, exchanges=(*view.exchanges, *extra)) if extra else view
+    copy = dialog.derive(view)
+    composed = None
+    if manager is not None or budget is not None:
+        composed = copy.compose("default" if manager is None else manager, budget, model=model)
+        if composed.view is not view:
+            copy = dialog.derive(composed.view)
+    copy.top_prompt = prompt
+    shown = view if composed is None else composed.view
+    return Working(dialog=copy, view=shown, at=view.at, composed=composed)
+
+
+def _repairs(attempts: list[Attempt], model: str) -> Iterator[Exchange]:
+    for attempt in attempts:
+        if attempt.why == REFUSED and attempt.told:
+            text = attempt.message.text_content()
+            if text.strip():
+                yield _answered(attempt.message, text, model)
+            yield _told(attempt.told)
+
+
+def _answered(message: Message, text: str, model: str) -> Exchange:
+    """Show a refused answer: its words only, for its thinking was signed for a conversation that is not this one."""
+    block = Block(content=TextContent(content=text), speaker=Speaker.MODEL, trust=Speaker.MODEL.trust)
+    turn = Turn(role=Role.ASSISTANT, blocks=(block,), model=message.model or model)
+    return Exchange(turns=(turn,), pinned=True, derived=True)
+
+
+def _told(text: str) -> Exchange:
+    """Say something to the model that the user did not say: the wire marks it as such."""
+    speaker = Speaker.HARNESS
+    block = Block(content=TextContent(content=text), derived="notice", speaker=speaker, trust=speaker.trust)
+    return Exchange(turns=(Turn(role=Role.USER, blocks=(block,)),), pinned=True, derived=True)
