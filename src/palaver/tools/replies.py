@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -118,9 +119,12 @@ def _text(value: Any) -> str:  # noqa: ANN401 - anything
     if isinstance(value, PurePath):
         return str(value)
     try:
-        return to_json(value, bytes_mode="base64", inf_nan_mode="null", fallback=_shown).decode()
+        text = to_json(value, bytes_mode="base64", inf_nan_mode="null", fallback=_shown).decode()
     except (PydanticSerializationError, ValueError, TypeError, RecursionError):
         return _shown(value)
+    return (
+        str(json.loads(text)) if text.startswith('"') else text
+    )  # a date, an enum, an object: as text, without quotes
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401 - anything

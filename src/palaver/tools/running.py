@@ -209,7 +209,10 @@ async def _awaited(ready: _Ready, begin: Callable[[], Awaitable[Any]]) -> _Finis
 
 def _answered(ready: _Ready, value: Any) -> _Finished:  # noqa: ANN401 - whatever a tool returned
     shown = ready.function.processor(value, replace(ready.seen, result=value)) if ready.function.processor else value
-    return _Finished("done", reply_of(shown, ready.function.max_bytes), value)
+    reply = reply_of(shown, ready.function.max_bytes)
+    return _Finished(
+        "done", reply, reply.text() if "cut" in reply.metadata else value
+    )  # what was too long is not kept here either
 
 
 def _failed(error: BaseException) -> _Finished:

@@ -73,7 +73,7 @@ def unlinked(name: str) -> str:
 
 def repeated(earlier: FunctionCall) -> str:
     """The same call was answered before."""
-    quoted = cut_text(earlier.result_str or "", _QUOTED_BYTES)
+    quoted = cut_text(earlier.result_str or "(nothing that is text: see there)", _QUOTED_BYTES)
     return (
         f"{earlier.name!r} was not run again: the same call, {earlier.id!r}, has been answered in this turn. "
         f"Use that result, or call with other arguments. It was:\n{quoted}"
