@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from palaver import Dialog, ImageContent, Message, Prompt, Role, Runtime, ToolMessage, ToolResultContent, UserMessage
@@ -19,8 +21,10 @@ from palaver.errors import (
     UnknownHandle,
     UnknownPrompt,
 )
-from palaver.messages import InvokeCost, Media, Modalities
+from palaver.ids import new_dialog_id
+from palaver.messages import InvokeCost, Media, Modalities, encode
 from palaver.prompts import get_default_runtime
+from palaver.session.words import said
 from palaver.store import Store
 
 PNG = base64.b64decode(
@@ -84,6 +88,20 @@ def test_a06_put_text_is_verbatim_and_resets_what_governs(dialog: Dialog, text: 
     top = dialog.top_prompt
     assert top is not None
     assert (top.parser, top.function_list, top()) == (None, (), text)
+
+
+@given(
+    text=st.text(st.characters(codec=None)) | st.text("ab \x00\ud800é", max_size=5),
+    role=st.sampled_from([Role.SYSTEM, Role.USER, Role.ASSISTANT]),
+)
+def test_a_mere_text_is_the_message_that_validation_makes(text: str, role: Role) -> None:
+    """A text that needs no validation is not validated, and what comes of it differs in nothing from what was."""
+    plain = said(new_dialog_id(), text, None, None, role)
+    validated = Message(role=role, content=text, metadata=plain.metadata, id=plain.id, timestamp=plain.timestamp)
+
+    assert (type(plain), plain, plain.name) == (type(validated), validated, validated.name)
+    assert encode(plain) == encode(validated)
+    assert Message.from_dict(plain.to_dict()) == plain
 
 
 def test_c12_a_text_leaves_a_temporary_prompt(dialog: Dialog) -> None:

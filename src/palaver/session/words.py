@@ -8,8 +8,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from palaver.errors import MediaUnavailable
-from palaver.ids import BlobId, DialogId
+from palaver.ids import BlobId, DialogId, new_message_id, now
 from palaver.messages import Content, FrozenDict, Message, Role, ToolMessage, media_of
+from palaver.messages.normalize import is_clean
+from palaver.messages.stored import read_stored
 from palaver.store.protocol import Store
 
 __all__ = ["as_mapping", "said", "stamped"]
@@ -23,8 +25,27 @@ def said(
     role: Role | str,
 ) -> Message:
     """Make a message that bears its dialog's id; without a name the role's default is taken."""
-    kept = {**as_mapping(metadata, "metadata"), "dialog_id": dialog_id}
-    return Message(role=role, content=content, name=name or "", metadata=kept)
+    given = as_mapping(metadata, "metadata")
+    mere = isinstance(content, str) and not (name or given)
+    plain = _plain(dialog_id, str(content), role) if mere else None
+    return plain or Message(role=role, content=content, name=name or "", metadata={**given, "dialog_id": dialog_id})
+
+
+_SPEAKERS = frozenset({Role.SYSTEM, Role.USER, Role.ASSISTANT})
+
+
+def _plain(dialog_id: DialogId, text: str, role: Role | str) -> Message | None:
+    """Make the message of a mere text, which is nearly every one that is put: spelt as it will be stored, it need not be validated.
+
+    That is a quarter of what an append costs beside the disk. None where validation has something to do.
+    """
+    if role not in _SPEAKERS or not text or not is_clean(text):
+        return None
+    block = {"type": "text", "content": text}
+    metadata = {"dialog_id": dialog_id}
+    return read_stored(
+        {"role": str(role), "contents": [block], "id": new_message_id(), "timestamp": now(), "metadata": metadata}
+    )
 
 
 def as_mapping(value: Mapping[str, Any] | None, name: str) -> Mapping[str, Any]:
