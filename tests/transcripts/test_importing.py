@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -290,3 +291,116 @@ def test_a_rewrite_after_tools_were_declared_anew_keeps_the_tools(tmp_path: Path
     assert [tool.name for tool in fold(store, other.main).tools] == ["Read"]
     assert shown(store, other)[:2] == ["user[another question]", "assistant[answer 1]"]
     assert len(shown(store, other)) == 6
+
+
+# --- copies that hold less --------------------------------------------------------------------------------------------------------
+
+
+def with_tools(count: int) -> list[str]:
+    """A session in which every answer calls another tool."""
+    lines = []
+    for n in range(count):
+        call = {"type": "tool_use", "id": f"t{n}", "name": f"Tool{n}", "input": {}}
+        answer = {"type": "tool_result", "tool_use_id": f"t{n - 1}", "content": f"result {n}"}
+        lines.append(line(n, "assistant", [call]) if n % 2 else line(n, "user", [answer] if n else "go"))
+    return lines
+
+
+def tools(store: MemoryStore, one: Imported) -> list[str]:
+    """Give the tools in force in the main dialog."""
+    assert one.main is not None
+    return [tool.name for tool in fold(store, one.main).tools]
+
+
+def test_an_older_copy_and_a_newer_one_in_turn_add_nothing(tmp_path: Path) -> None:
+    """Snapshots of one session in a folder, imported again and again: the tools of the newer one stay, and nothing is written."""
+    store = MemoryStore()
+    old, new = written(tmp_path / "old.jsonl", with_tools(4)), written(tmp_path / "new.jsonl", with_tools(8))
+    imported(store, old)
+    assert imported(store, new).outcome == "grown"
+    for path in (old, new, old, new):
+        again = imported(store, path)
+        assert (again.outcome, again.entries) == ("unchanged", 0), path
+        assert tools(store, again) == ["Tool1", "Tool3", "Tool5", "Tool7"]
+    (source,) = store.sources(imported(store, old).session_id)
+    assert source.raw is not None
+    assert b"".join(kept(store, source.raw)) == new.read_bytes(), "the file that is kept is the one that holds most"
+
+
+@pytest.mark.parametrize("start", [1, 2, 3, 9])
+def test_a_copy_that_lacks_its_beginning_adds_only_what_is_new(tmp_path: Path, start: int) -> None:
+    """Its records are known by what they are: nothing is doubled, the dialog to go on with stays, and the report says what is lacking."""
+    store = MemoryStore()
+    whole = imported(store, written(tmp_path / "s.jsonl", with_tools(10)))
+    part = imported(store, written(tmp_path / "part.jsonl", with_tools(10)[start:]))
+
+    assert (part.outcome, part.entries, part.main) == ("unchanged", 0, whole.main)
+    assert "shrunk" in {loss.code for loss in part.losses}
+    grown = imported(store, written(tmp_path / "part.jsonl", with_tools(14)[start:]))
+    assert (grown.outcome, grown.entries, grown.dialogs, grown.main) == ("grown", 4, 1, whole.main)
+    assert shown(store, grown) == shown(store, imported(store, written(tmp_path / "s.jsonl", with_tools(14))))
+    assert imported(store, tmp_path / "s.jsonl").outcome == "unchanged"
+
+
+def test_a_copy_that_lacks_its_beginning_and_differs_later_is_a_branch(tmp_path: Path) -> None:
+    """It leaves what was imported where it differs, and holds the beginning that the copy lacks."""
+    store = MemoryStore()
+    first = imported(store, written(tmp_path / "s.jsonl", talk(8)))
+    lines = talk(8)[2:]
+    lines[3] = line(5, "assistant", [{"type": "text", "text": "another answer"}])
+    other = imported(store, written(tmp_path / "s.jsonl", lines))
+
+    assert other.outcome == "rewritten"
+    assert shown(store, other) == [
+        *shown(store, first)[:5],
+        "assistant[another answer]",
+        *shown(store, first)[6:],
+    ]
+    assert "assistant[answer 5]" in shown(store, first)
+
+
+def test_two_versions_of_a_file_in_turn_add_nothing(tmp_path: Path) -> None:
+    """Each is known once it was imported: neither is doubled, and both files are kept."""
+    store = MemoryStore()
+    lines = talk(6)
+    lines[3] = line(3, "assistant", [{"type": "text", "text": "another answer"}])
+    one, other = written(tmp_path / "one.jsonl", talk(6)), written(tmp_path / "other.jsonl", lines)
+    imported(store, one)
+    rewritten = imported(store, other)
+    assert rewritten.outcome == "rewritten"
+    for path in (one, other, one):
+        again = imported(store, path)
+        assert (again.outcome, again.entries, again.main) == ("unchanged", 0, rewritten.main), path
+    files = {b"".join(kept(store, source.raw)) for source in store.sources(rewritten.session_id) if source.raw}
+    assert files == {one.read_bytes(), other.read_bytes()}
+
+
+@pytest.mark.parametrize(
+    "change", [lambda data: data.replace(b"\n", b"\r\n"), lambda data: b"\xef\xbb\xbf" + data], ids=["CRLF", "BOM"]
+)
+def test_line_ends_and_a_byte_order_mark_change_no_record(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
+    """A file that went through another system says the same."""
+    store = MemoryStore()
+    path = written(tmp_path / "s.jsonl", talk(6))
+    imported(store, path)
+    path.write_bytes(change(path.read_bytes()))
+
+    assert imported(store, path).outcome == "unchanged"
+
+
+@pytest.mark.parametrize("room", range(1, 6))
+def test_a_grown_import_that_was_cut_off_is_taken_up(tmp_path: Path, room: int) -> None:
+    """What was derived anew, and what followed it, is not written twice."""
+    store = FullStore(4)
+    imported(store, written(tmp_path / "s.jsonl", with_tools(2)))
+    path = written(tmp_path / "s.jsonl", with_tools(8))
+    store.room = room
+    with suppress(StoreFull):
+        imported(store, path)
+    store.room = 100
+    done = imported(store, path)
+    fresh = MemoryStore()
+
+    assert shown(store, done) == shown(fresh, imported(fresh, path))
+    assert tools(store, done) == ["Tool1", "Tool3", "Tool5", "Tool7"]
+    assert imported(store, path).outcome == "unchanged"

@@ -17,6 +17,9 @@ MAX_LINE = 1 << 28
 """The longest line that is read, in bytes: longer ones are no record and would be held in memory."""
 
 
+_AROUND = b" \t\r\n\xef\xbb\xbf"  # no object of JSON begins or ends with one of these bytes
+
+
 class Line(NamedTuple):
     """A line that is not blank.
 
@@ -52,8 +55,8 @@ class Record(NamedTuple):
 
     @property
     def digest(self) -> bytes:
-        """The first 16 bytes of the SHA-256 of its bytes."""
-        return sha256(self.data).digest()[:DIGEST_BYTES]
+        """The first 16 bytes of the SHA-256 of its bytes, without a byte order mark or the line ends of another system around them."""
+        return sha256(self.data.strip(_AROUND)).digest()[:DIGEST_BYTES]
 
 
 class Parsed(NamedTuple):

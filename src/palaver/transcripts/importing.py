@@ -194,7 +194,7 @@ class Importer:
         while done is None:
             with self.store.together():
                 if current is None:
-                    current = self._begin(path, found, events.conversation())
+                    current = self._begin(path, found, events.conversation(), file.digest)
                     current.losses.extend(early)
                 if self._step(current, events):
                     self._require_something(current, path)
@@ -226,9 +226,11 @@ class Importer:
             if all(last.seq < 0 for last in lasts):
                 raise UnsupportedTranscript(path, "there is nothing in it")
 
-    def _begin(self, path: Path, found: Match, event: Conversation) -> _Current:
+    def _begin(self, path: Path, found: Match, event: Conversation, digest: str) -> _Current:
         identity = _identity(path, found, event)
         known = self.store.source(identity)
+        if known is not None and known.digest != digest:
+            known = self.store.source(_earlier(identity, digest)) or known
         if known is None:
             session_id = new_session_id()
             self.store.create_session(
@@ -282,24 +284,17 @@ class Importer:
     def _finish(self, current: _Current, path: Path, file: _Kept) -> Imported:
         landing = current.landing
         landing.finish()
-        index = self.store.put_blob(landing.places.encode())
         main = landing.places.dialogs.get(current.event.main)
         nodes = self.store.nodes(landing.session_id)
         record = self.store.session(landing.session_id)
         metadata = {key: value for key, value in record.metadata.items() if key != "importing"}
-        self.store.put_source(
-            SourceRecord(
-                identity=current.identity,
-                session_id=landing.session_id,
-                format=current.format.name,
-                path=str(path.resolve()),
-                digest=file.digest,
-                raw=file.raw or (current.known.raw if current.known is not None else None),
-                index=index,
-                imported_at=now(),
-            )
-        )
         root = main or (nodes[0].dialog_id if nodes else None)
+        known = current.known
+        older = landing.shrunk or (known is not None and known.identity != current.identity)
+        if known is not None and known.index is not None and older and not landing.added:
+            root = record.root  # an older copy, or a part of one: what came with the newer one stays
+        else:
+            self._put_source(current, path, file, landing.places)
         record = self.store.update_session(landing.session_id, trashed_at=None, root=root, metadata=metadata)
         return Imported(
             path=path,
@@ -315,12 +310,35 @@ class Importer:
             losses=(*current.losses, *landing.losses),
         )
 
+    def _put_source(self, current: _Current, path: Path, file: _Kept, places: Places) -> None:
+        """Say where the conversation came from. A file that was rewritten does not take the place of the one that the branches stand on."""
+        known = current.known
+        if known is not None and known.index is not None and current.landing.rewritten and known.digest != file.digest:
+            self.store.put_source(replace(known, identity=_earlier(current.identity, known.digest)))
+        self.store.put_source(
+            SourceRecord(
+                identity=current.identity,
+                session_id=current.landing.session_id,
+                format=current.format.name,
+                path=str(path.resolve()),
+                digest=file.digest,
+                raw=file.raw or (known.raw if known is not None else None),
+                index=self.store.put_blob(places.encode()),
+                imported_at=now(),
+            )
+        )
+
 
 def _identity(path: Path, found: Match, event: Conversation) -> str:
     if event.key:
         return f"{found.format.name}:{event.key}"
     member = found.source.members[0].name
     return f"{found.format.name}:{path.resolve()}{f'#{member}' if member else ''}:{event.ordinal}"
+
+
+def _earlier(identity: str, digest: str) -> str:
+    """Name what is known of a file as it was before it was rewritten."""
+    return f"{identity}@{digest[:16]}"
 
 
 def _outcome(current: _Current) -> str:

@@ -10,6 +10,7 @@ from palaver.formats.events import Branch, Loss, Put
 from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, now
 from palaver.log import Draft, Entry, Handle, Header, Node, Span, body_digest, draft, rule
 from palaver.store.protocol import Store
+from palaver.transcripts.partial import LaterBeginning
 from palaver.transcripts.places import Landed, Places
 
 BATCH = 1 << 20
@@ -38,6 +39,7 @@ class Landing:
         added: How many entries this import wrote.
         rewritten: How many dialogs were continued on a branch, because an earlier part of them differs from what was imported.
         losses: What the landing itself has to report.
+        shrunk: Whether the file holds less than was imported before; known at the end.
     """
 
     store: Store
@@ -48,10 +50,13 @@ class Landing:
     added: int = 0
     rewritten: int = 0
     losses: list[Loss] = field(default_factory=list)
+    shrunk: bool = False
     _seen: dict[str, int] = field(default_factory=dict)
     _last: dict[DialogId, Header] = field(default_factory=dict)
     _parted: dict[str, int] = field(default_factory=dict)
     _derived: dict[str, dict[int, Put]] = field(default_factory=dict)
+    _changed: dict[str, dict[int, Put]] = field(default_factory=dict)
+    _later: dict[str, LaterBeginning] = field(default_factory=dict)
     _looked: dict[str, tuple[int, int]] = field(default_factory=dict)
     _pending: _Pending = field(default_factory=_Pending)
     _key: str = ""
@@ -126,7 +131,7 @@ class Landing:
     def _solid(self, key: str, puts: int) -> list[Landed]:
         """Give where the first `puts` puts landed, without those made from the whole file: they are put anew, and then stand last."""
         moved = self._derived.get(key, {})
-        return [put for index, put in enumerate(self.places.landed[key][:puts]) if index not in moved]
+        return [put for index, put in enumerate(self.places.puts(key)[:puts]) if index not in moved]
 
     def _inherited(self, dialog: DialogId) -> tuple[Span, ...]:
         """Give what a dialog shared before it was ever rewritten."""
@@ -157,8 +162,9 @@ class Landing:
             self._key = event.dialog
         index = self._seen[event.dialog]
         self._seen[event.dialog] = index + 1
-        known = self.places.landed[event.dialog]
-        if index < len(known):
+        if event.dialog in self._later:
+            self._on_the_way(event, self._later[event.dialog])
+        elif index < len(self.places.landed[event.dialog]):
             self._again(event, index)
         else:
             self._new(event)
@@ -166,38 +172,67 @@ class Landing:
     def _again(self, event: Put, index: int) -> None:
         """Take a put that an earlier import has made: the same, made anew, or no longer what it was."""
         known = self.places.landed[event.dialog]
-        if not event.derived:
-            if (known[index].record, known[index].digest) != (event.record, event.digest):
+        if event.derived:
+            self._derived.setdefault(event.dialog, {})[index] = event
+            if _derived_digest(self.places.here(event.entry, event.dialog)) != known[index].digest:
+                self._changed.setdefault(event.dialog, {})[index] = event
+        elif (known[index].record, known[index].digest) != (event.record, event.digest):
+            way = None if self._compared(event.dialog, index) else LaterBeginning.of(known, event.digest, index)
+            if way is None:
                 self._part(event.dialog, index)
                 self._new(event)
+                return
+            self._later[event.dialog] = way
+            self.places.read[event.dialog] = known[:index]
+            self._on_the_way(event, way)
+
+    def _compared(self, key: str, index: int) -> bool:
+        """Tell whether the present reading has given a record of the dialog before its put `index`."""
+        return any(before not in self._derived.get(key, {}) for before in range(index)) or key in self._parted
+
+    def _on_the_way(self, event: Put, way: LaterBeginning) -> None:
+        """Take a put of a copy that lacks the beginning: known from before, or new at the end of what is known."""
+        landed = None if event.derived else way.next(event.digest)
+        if landed is not None:
+            self.places.read[event.dialog].append(landed)
             return
-        self._derived.setdefault(event.dialog, {})[index] = event
-        entry = self.places.here(event.entry, event.dialog)
-        digest = _derived_digest(entry)
-        if digest != known[index].digest:
-            header = self._write_now(event.dialog, entry)
-            known[index] = Landed(event.record, digest, self.places.dialogs[event.dialog], header.seq)
-            self._looked.pop(event.dialog, None)
+        if not way.ended and event.dialog not in self._parted:
+            self._part(event.dialog, way.reached)
+        self._new(event)
+
+    def _renew(self, key: str) -> None:
+        """Write what is derived from the whole file and has changed: only a file that holds all that is known has a say in it."""
+        for index, event in self._changed.pop(key, {}).items():
+            entry = self.places.here(event.entry, key)
+            header = self._stands(key, entry) or self._write_now(key, entry)
+            landed = Landed(event.record, _derived_digest(entry), self.places.dialogs[key], header.seq)
+            self.places.landed[key][index] = landed
+            self._looked.pop(key, None)
 
     def _part(self, key: str, index: int) -> None:
         """Go on in a branch: the entries from put `index` on are not what was imported."""
         self.flush()
         old = self.places.dialogs[key]
         kept = self.places.landed[key][:index]
-        solid = self._solid(key, index)
+        derived = {place: event for place, event in self._derived.get(key, {}).items() if place < index}
+        solid = [put for place, put in enumerate(kept) if place not in derived]
         ranges = self._upto(solid[-1]) if solid else self._inherited(old)
         self._make(key, self.store.node(old).owner, old, ranges, "rewrite")
         self.places.landed[key] = kept
-        self._parted[key] = min(index, self._parted.get(key, index))
+        here = len(self.places.puts(key))
+        self._parted[key] = min(here, self._parted.get(key, here))
         self.rewritten += 1
-        for place, event in self._derived.get(key, {}).items():
-            if place < index and not any(Handle(kept[place].dialog, kept[place].seq) in span for span in ranges):
+        changed = self._changed.pop(key, {}) if key not in self._later else {}
+        for place, event in derived.items():
+            if place in changed or not any(Handle(kept[place].dialog, kept[place].seq) in span for span in ranges):
                 entry = self.places.here(event.entry, key)
                 header = self._write_now(key, entry)
                 kept[place] = Landed(event.record, _derived_digest(entry), self.places.dialogs[key], header.seq)
                 self._looked.pop(key, None)
 
     def _new(self, event: Put) -> None:
+        if event.dialog in self._changed and event.dialog not in self._later:
+            self._renew(event.dialog)
         dialog = self.places.dialogs[event.dialog]
         if not rule(event.entry.kind).turn or _names_places(event.entry):
             self.flush()
@@ -205,7 +240,7 @@ class Landing:
         if not rule(entry.kind).turn:
             header = self._stands(event.dialog, entry) or self._write_now(event.dialog, entry)
             digest = _derived_digest(entry) if event.derived else event.digest
-            self.places.landed[event.dialog].append(Landed(event.record, digest, dialog, header.seq))
+            self.places.land(event.dialog, Landed(event.record, digest, dialog, header.seq))
             return
         pending = self._pending
         ready, blobs = draft(entry, continues=_response(pending.drafts) or self._newest(dialog).response)
@@ -272,7 +307,7 @@ class Landing:
         headers = self.store.append(dialog, pending.drafts[adopted:], self._newest(dialog).turn_head)
         for event, ready, header in zip(pending.puts[adopted:], pending.drafts[adopted:], headers, strict=True):
             digest = body_digest(ready.body) if event.derived else event.digest
-            self.places.landed[key].append(Landed(event.record, digest, dialog, header.seq))
+            self.places.land(key, Landed(event.record, digest, dialog, header.seq))
         if headers:
             self._last[dialog] = headers[-1]
             self.added += len(headers)
@@ -294,7 +329,7 @@ class Landing:
                 self._continue_beside(key)
                 break
             digest = header.digest if event.derived else event.digest
-            self.places.landed[key].append(Landed(event.record, digest, dialog, header.seq))
+            self.places.land(key, Landed(event.record, digest, dialog, header.seq))
             adopted += 1
         return adopted
 
@@ -319,8 +354,9 @@ class Landing:
         """Write the rest, and say where the file now holds less than was imported."""
         self.flush()
         for key, known in self.places.landed.items():
-            seen = self._seen.get(key, 0)
-            if seen < len(known):
+            seen = len(self.places.puts(key)) if key in self._later else self._seen.get(key, 0)
+            if seen < len(known) or key in self._later:
+                self.shrunk = True
                 self.losses.append(
                     Loss(
                         place=f"dialog {self.places.dialogs[key][:12]}",
@@ -329,6 +365,9 @@ class Landing:
                         severity="note",
                     )
                 )
+        if not self.shrunk:
+            for key in tuple(self._changed):
+                self._renew(key)
 
 
 def _response(drafts: list[Draft]) -> str:

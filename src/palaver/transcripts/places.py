@@ -45,10 +45,17 @@ class Landed(NamedTuple):
 
 @dataclass(slots=True)
 class Places:
-    """The map of one conversation: for each dialog of the reader, the dialog it became and where each of its puts landed."""
+    """The map of one conversation: for each dialog of the reader, the dialog it became and where each of its puts landed.
+
+    Attributes:
+        dialogs: The dialog of each key.
+        landed: Where each put of a dialog landed, whole, over all imports.
+        read: The same for the puts of the present reading alone, where that one lacks the beginning; it is not kept.
+    """
 
     dialogs: dict[str, DialogId] = field(default_factory=dict)
     landed: dict[str, list[Landed]] = field(default_factory=dict)
+    read: dict[str, list[Landed]] = field(default_factory=dict)
 
     def encode(self) -> bytes:
         """Give the map as bytes: one line for the dialogs, then one for each dialog's puts."""
@@ -103,7 +110,7 @@ class Places:
 
     def _base(self, put: int, key: str) -> int:
         """Give the number of an own entry; what the dialog shares with the one it was parted from is before its own."""
-        puts = self._puts(DialogId(key))
+        puts = self.puts(key)
         return puts[put].seq if 0 <= put < len(puts) and puts[put].dialog == self.dialogs[key] else -1
 
     def _edits(self, edits: Iterable[BlockEdit]) -> tuple[BlockEdit, ...]:
@@ -128,7 +135,7 @@ class Places:
 
     def _runs(self, run: Run) -> Iterator[Run]:
         """Give the entries that a run of puts became: one run, unless they lie apart in the log."""
-        puts = self._puts(run.dialog)[run.start : run.stop]
+        puts = self.puts(run.dialog)[run.start : run.stop]
         if len(puts) != run.stop - run.start:
             raise InvalidInput(f"the reader names puts {run.start} to {run.stop} of {run.dialog!r}, and has made fewer")
         start = 0
@@ -139,13 +146,20 @@ class Places:
                 start = index
 
     def _place(self, place: Place) -> Place:
-        puts = self._puts(place.dialog)
+        puts = self.puts(place.dialog)
         if not 0 <= place.seq < len(puts):
             raise InvalidInput(f"the reader names put {place.seq} of {place.dialog!r}, and has made {len(puts)}")
         return place.model_copy(update={"dialog": puts[place.seq].dialog, "seq": puts[place.seq].seq})
 
-    def _puts(self, key: str) -> list[Landed]:
-        return self.landed.get(key, [])
+    def puts(self, key: str) -> list[Landed]:
+        """Give where the puts of a dialog landed, as the present reading counts them."""
+        return self.read.get(key, self.landed.get(key, []))
+
+    def land(self, key: str, put: Landed) -> None:
+        """Take notice of where the next put of a dialog landed."""
+        self.landed[key].append(put)
+        if key in self.read:
+            self.read[key].append(put)
 
 
 def _landed(row: Any) -> Landed:  # noqa: ANN401 - decoded JSON, checked by what is done with it
