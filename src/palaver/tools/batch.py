@@ -94,14 +94,15 @@ class _Batch:
         """Answer one call once those it waits for are answered; a failure of the caller's own ends the batch."""
         for before in self._waits_for(index):
             await self._done[before].wait()
-        try:
-            async with self._room:
+        async with self._room:
+            try:
                 await self._execute(index)
-        except anyio.get_cancelled_exc_class():
-            raise
-        except Exception as error:  # noqa: BLE001 - raised again by `run`, without the group that the tasks would wrap it in
-            self._failure = self._failure or error
-            batch.cancel()
+            except anyio.get_cancelled_exc_class():
+                raise
+            except Exception as error:  # noqa: BLE001 - raised again by `run`, without the group that the tasks would wrap it in
+                self._failure = self._failure or error
+                batch.cancel()  # before the room is free: nothing more may begin
+                return
         self._done[index].set()
 
     async def _execute(self, index: int) -> None:
