@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from threading import RLock
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from palaver.errors import (
     Ambiguous,
@@ -343,6 +344,14 @@ class MemoryStore:
     def close(self) -> None:
         """Forget everything."""
         self._guard.open = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def _hits(log: _Log, wanted: Sequence[str]) -> Iterator[Hit]:

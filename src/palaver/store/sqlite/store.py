@@ -9,7 +9,8 @@ from contextlib import AbstractContextManager
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 from urllib.parse import quote
 
 from palaver.errors import InvalidInput, MissingBlob
@@ -250,6 +251,14 @@ class SqliteStore:
     def close(self) -> None:
         """Release what the store holds."""
         self._pool.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def _digest(blob_id: BlobId) -> bytes:
