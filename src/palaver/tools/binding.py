@@ -182,7 +182,8 @@ def bind(function: object, *, open_ended: bool = False) -> Binding:
 
     Args:
         function: The callable.
-        open_ended: Whether `**kwargs` may stand in its signature, for callables whose arguments a schema declares.
+        open_ended: Whether a schema declares the arguments: then `**kwargs` may stand in the signature, and what has no annotation
+            takes any value.
 
     Raises:
         InvalidInput: It is none, or has a signature that no JSON object can fill.
@@ -208,7 +209,7 @@ def bind(function: object, *, open_ended: bool = False) -> Binding:
         if _is_context(annotation):
             contexts.append(each.name)
         else:
-            parameters.append(_parameter(each, annotation))
+            parameters.append(_parameter(each, annotation, Any if open_ended else str))
     takes_more = open_ended and any(each.kind is each.VAR_KEYWORD for each in given)
     return Binding(function, tuple(parameters), tuple(contexts), is_method=is_method, takes_more=takes_more)
 
@@ -312,15 +313,16 @@ def _is_context(annotation: Any) -> bool:  # noqa: ANN401 - a type form
     return isinstance(annotation, type) and issubclass(annotation, CallContext)
 
 
-def _parameter(given: inspect.Parameter, annotation: Any) -> Parameter:  # noqa: ANN401 - a type form
+def _parameter(given: inspect.Parameter, annotation: Any, otherwise: Any) -> Parameter:  # noqa: ANN401 - type forms
+    """Read a parameter; one without annotation has the type of a plain default, else the one given."""
     default = given.default
     if isinstance(default, FieldInfo):
         told = FieldInfo(description=default.description, annotation=None)
         told.metadata = default.metadata
-        annotation = Annotated[str if annotation is _EMPTY else annotation, told]
+        annotation = Annotated[otherwise if annotation is _EMPTY else annotation, told]
         default = _EMPTY if default.is_required() else _Filled(default)
     elif annotation is _EMPTY:
-        annotation = type(default) if type(default) in _PLAIN else str
+        annotation = type(default) if type(default) in _PLAIN and otherwise is str else otherwise
     if given.default is None:
         annotation = Optional[annotation]  # noqa: UP045 - a type form, which may be a string or Annotated
     return Parameter(given.name, annotation, default, by_position=given.kind is given.POSITIONAL_ONLY)
