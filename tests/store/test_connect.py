@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from palaver.errors import InvalidInput, MissingStore, StoreUnavailable
+from palaver.errors import InvalidInput, MissingStore, StoreClosed, StoreUnavailable
 from palaver.store import Durability, MemoryStore, SqliteStore, open_store
 
 
@@ -33,6 +33,15 @@ def test_an_address_opens_what_it_was_given_for(tmp_path: Path, name: str) -> No
     by_url.close()
     by_path.close()
     assert [file.name for file in tmp_path.iterdir()] == [name]
+
+
+def test_a_with_block_closes_the_store(tmp_path: Path) -> None:
+    """The block is given the store itself, and closes it at its end."""
+    for store in (MemoryStore(), SqliteStore(tmp_path / "store.db")):
+        with store as given:
+            assert given is store
+        with pytest.raises(StoreClosed):
+            store.index_lag()
 
 
 def test_a_relative_path_is_one_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

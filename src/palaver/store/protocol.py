@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
-from types import MappingProxyType, TracebackType
-from typing import Protocol, Self, runtime_checkable
+from types import MappingProxyType
+from typing import Protocol, runtime_checkable
 
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Handle, Header, Node, Reader
@@ -122,7 +122,7 @@ class Store(Reader, Protocol):
     - A method that names a session or a dialog that is not there raises `UnknownSession` or `UnknownDialog` when it is called.
     - What is given lazily is what is there at the call; writing meanwhile is allowed and does not disturb it.
     - Metadata is JSON; it comes back equal, read-only. Texts that no UTF-8 can hold are refused with `InvalidInput`.
-    - After `close()`, or at the end of a `with` block, every method raises `StoreClosed`; closing twice is allowed.
+    - After `close()` every method raises `StoreClosed`; closing twice is allowed.
 
     Attributes:
         durability: What an acknowledged write survives.
@@ -311,14 +311,4 @@ class Store(Reader, Protocol):
 
     def close(self) -> None:
         """Release what the store holds."""
-        ...
-
-    def __enter__(self) -> Self:
-        """Give the store itself."""
-        ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close it, however the block ended."""
         ...

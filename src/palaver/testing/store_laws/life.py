@@ -90,13 +90,6 @@ class LifeLaws(LawGroup):
             with pytest.raises(StoreClosed):
                 use()
 
-    def test_a_with_block_closes_the_store(self, store: Store) -> None:
-        """The block is given the store itself, and closes it at its end."""
-        with store as given:
-            assert given is store
-        with pytest.raises(StoreClosed):
-            store.index_lag()
-
     def test_what_was_acknowledged_is_there_after_reopening(self, begun: Begun, backend: Backend) -> None:
         """Everything that returned is there when the store is opened anew, and nothing else."""
         needs(begun.store, Capability.DURABLE)
