@@ -16,7 +16,7 @@ from palaver.cli.surroundings import errors, output, visible
 from palaver.errors import InvalidInput, PalaverError, UnsupportedTranscript
 from palaver.formats.events import Loss
 from palaver.store import Store
-from palaver.transcripts import Imported, Importer, import_bundle_file, is_bundle, losses_by_code
+from palaver.transcripts import Imported, Importer, import_bundle_file, in_order, is_bundle, losses_by_code
 
 _SHOWN = 5
 
@@ -42,7 +42,7 @@ def run(
     """
     failures: list[Exit] = []
     with opened(store, create=True) as target:
-        for path in paths:
+        for path in in_order(paths):
             with _progress(hidden=json) as progress:
                 task = progress.add_task(visible(path.name), total=None, records=0)
 

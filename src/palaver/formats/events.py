@@ -33,6 +33,8 @@ class Conversation:
         started_at: When it began, in seconds since 1970-01-01 UTC; 0.0 where it is not recorded.
         main: The key of the dialog to go on with: the one that holds the conversation's newest entry; sub-agents do not count.
         metadata: What else the format says of the whole conversation; JSON values.
+        part_of: The key of the conversation that this one is a part of, as that of a sub-agent with a file of its own is; or empty.
+        prompt: SHA-256, hexadecimal, of the words that such a part was started with, which the call that started it has too; or empty.
     """
 
     key: str
@@ -43,6 +45,8 @@ class Conversation:
     model: str = ""
     started_at: float = 0.0
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+    part_of: str = ""
+    prompt: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

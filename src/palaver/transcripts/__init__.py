@@ -6,6 +6,7 @@ from palaver.transcripts.doctor import examine, examine_file, format_of
 from palaver.transcripts.exporting import EXPORTS, Exported, export
 from palaver.transcripts.findings import Diagnosis, Finding
 from palaver.transcripts.importing import Imported, Importer, losses_by_code
+from palaver.transcripts.parts import in_order
 from palaver.transcripts.repair import repair
 from palaver.transcripts.sources import kept
 
@@ -24,6 +25,7 @@ __all__ = [
     "format_of",
     "import_bundle",
     "import_bundle_file",
+    "in_order",
     "is_bundle",
     "kept",
     "losses_by_code",

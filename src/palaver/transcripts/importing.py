@@ -16,6 +16,7 @@ from palaver.formats.sources import Source
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
 from palaver.transcripts.landing import BATCH, Landing
+from palaver.transcripts.parts import joint
 from palaver.transcripts.places import Places
 from palaver.transcripts.sources import file_digest, keep
 
@@ -118,6 +119,9 @@ class _Events:
             yield found
 
 
+_PART = "part"
+"""The mark, in the metadata of a dialog, of the part that it was imported with."""
+
 _STEP_EVENTS = 1024
 """How many events one durable step takes at most: while it is open, other writers wait."""
 
@@ -217,7 +221,7 @@ class Importer:
     def _require_something(self, current: _Current, path: Path) -> None:
         """Refuse a new conversation of which nothing was read: what this step wrote is undone, and an earlier step's is in the trash."""
         current.landing.flush()
-        lasts = [self.store.last(node.dialog_id) for node in self.store.nodes(current.landing.session_id)]
+        lasts = [self.store.last(dialog) for dialog in current.landing.places.dialogs.values()]
         unread = [loss for loss in current.losses if loss.severity == "loss" and loss.code != "torn_tail"]
         if current.known is None and not any(last.number for last in lasts):
             if unread:
@@ -231,42 +235,60 @@ class Importer:
         known = self.store.source(identity)
         if known is not None and known.digest != digest:
             known = self.store.source(_earlier(identity, digest)) or known
+        whole = joint(self.store, found.format.name, event)
         if known is None:
-            session_id = new_session_id()
-            self.store.create_session(
-                SessionRecord(
-                    session_id=session_id,
-                    name=event.title or f"{path.name.split('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}",
-                    subject=self.subject,
-                    workdir=event.workdir,
-                    created_at=event.started_at or now(),
-                    trashed_at=now(),
-                    metadata={**event.metadata, "importing": identity},
-                )
-            )
+            session_id = self._session(path, event, identity) if whole is None else whole.session
             self.store.put_source(SourceRecord(identity=identity, session_id=session_id, format=found.format.name))
-            places = Places()
         else:
             session_id = known.session_id
-            places = Places() if known.index is None else Places.decode(self.store.blob(known.index))
-        if known is not None and known.index is None:
-            places = self._taken_up(session_id)
-        current = _Current(
-            found.format, event, identity, known, Landing(self.store, session_id, places, event.started_at)
-        )
-        record = self.store.session(session_id)
-        if record.trashed_at is not None and "importing" not in record.metadata:
-            current.losses.append(
-                Loss(place="session", reason="It was in the trash and was taken out.", code="restored", severity="note")
-            )
+        if whole is not None and whole.session != session_id:
+            whole = None  # it was imported before what it belongs to, and stays a session of its own
+        if known is not None and known.index is not None:
+            places = Places.decode(self.store.blob(known.index))
+        else:
+            places = Places() if known is None else self._taken_up(session_id, "" if whole is None else identity)
+        landing = Landing(self.store, session_id, places, whole, event.started_at)
+        current = _Current(found.format, event, identity, known, landing)
+        current.losses.extend(self._of_beginning(current))
         return current
 
-    def _taken_up(self, session_id: SessionId) -> Places:
+    def _session(self, path: Path, event: Conversation, identity: str) -> SessionId:
+        """Make the session, in the trash as long as its import is not complete."""
+        session_id = new_session_id()
+        self.store.create_session(
+            SessionRecord(
+                session_id=session_id,
+                name=event.title or f"{path.name.split('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}",
+                subject=self.subject,
+                workdir=event.workdir,
+                created_at=event.started_at or now(),
+                trashed_at=now(),
+                metadata={**event.metadata, "importing": identity},
+            )
+        )
+        return session_id
+
+    def _of_beginning(self, current: _Current) -> Iterator[Loss]:
+        """Say what is to be said of where the conversation goes."""
+        landing = current.landing
+        record = self.store.session(landing.session_id)
+        if record.trashed_at is not None and "importing" not in record.metadata:
+            yield Loss(
+                place="session", reason="It was in the trash and was taken out.", code="restored", severity="note"
+            )
+        if landing.joint is not None and landing.joint.shown is not None:
+            reason = f"What the progress of its call showed of it is dialog {landing.joint.shown[:12]}."
+            yield Loss(place="whole file", reason=reason, code="beside", severity="note")
+        elif landing.joint is None and current.event.part_of:
+            reason = f"It belongs to session {current.event.part_of}, which was not imported before it: it is a session of its own."
+            yield Loss(place="whole file", reason=reason, code="part", severity="note")
+
+    def _taken_up(self, session_id: SessionId, part: str) -> Places:
         """Take up an import that was cut off: the dialogs it made are known by the keys they were given."""
         places = Places()
         for node in self.store.nodes(session_id):
             key = node.metadata.get("key")
-            if isinstance(key, str):
+            if isinstance(key, str) and node.metadata.get(_PART, "") == part:
                 places.dialogs[key] = node.dialog_id
                 places.landed[key] = []
         return places
@@ -274,7 +296,8 @@ class Importer:
     def _take(self, current: _Current, event: Branch | Put | Loss) -> None:
         match event:
             case Branch():
-                current.landing.branch(replace(event, metadata={**event.metadata, "key": event.dialog}))
+                part = {} if current.landing.joint is None else {_PART: current.identity}
+                current.landing.branch(replace(event, metadata={**event.metadata, "key": event.dialog, **part}))
             case Put():
                 current.records += event.counted
                 current.landing.put(event)
@@ -291,8 +314,10 @@ class Importer:
         root = main or (nodes[0].dialog_id if nodes else None)
         known = current.known
         older = landing.shrunk or (known is not None and known.identity != current.identity)
+        if landing.joint is not None:
+            root = record.root
         if known is not None and known.index is not None and older and not landing.added:
-            root = record.root  # an older copy, or a part of one: what came with the newer one stays
+            root = record.root  # an older copy, or a piece of one: what came with the newer one stays
         else:
             self._put_source(current, path, file, landing.places)
         record = self.store.update_session(landing.session_id, trashed_at=None, root=root, metadata=metadata)

@@ -11,6 +11,7 @@ from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, now
 from palaver.log import Draft, Entry, Handle, Header, Node, Span, body_digest, draft, rule
 from palaver.store.protocol import Store
 from palaver.transcripts.partial import LaterBeginning
+from palaver.transcripts.parts import Joint
 from palaver.transcripts.places import Landed, Places
 
 BATCH = 1 << 20
@@ -34,6 +35,7 @@ class Landing:
         store: Where it goes.
         session_id: The session.
         places: What an earlier import left, and what this one adds.
+        joint: Where the conversation hangs on another one of the session, if it is a part of that one.
         begun: When the conversation began, in seconds since 1970-01-01 UTC; 0.0 when that is not known. Its dialogs count as made then.
         written: How many bytes were written; whoever makes steps of them sets it back.
         added: How many entries this import wrote.
@@ -45,6 +47,7 @@ class Landing:
     store: Store
     session_id: SessionId
     places: Places
+    joint: Joint | None = None
     begun: float = 0.0
     written: int = 0
     added: int = 0
@@ -64,7 +67,7 @@ class Landing:
     # --- dialogs ----------------------------------------------------------------------------------------------------------------
 
     def branch(self, event: Branch) -> None:
-        """Make the dialog, unless an earlier import did."""
+        """Make the dialog, unless an earlier import did; the first dialog of a part is a sub-agent of what started it."""
         self.flush()
         self._seen.setdefault(event.dialog, 0)
         known = self.places.dialogs.get(event.dialog)
@@ -75,6 +78,11 @@ class Landing:
                 and self._parted.get(event.parent, event.at) < event.at
             ):
                 self._follow(event, known)
+            return
+        if event.parent is None and self.joint is not None:
+            about = {"call": self.joint.call} if self.joint.call else {}
+            owner = self.joint.owner or event.owner
+            self._make(event.dialog, owner, self.joint.under, (), "subagent", {**event.metadata, **about})
             return
         parent = None if event.parent is None else self.places.dialogs[event.parent]
         shares = event.parent is not None and event.relation != "subagent"

@@ -67,6 +67,8 @@ def _session(member: Member, ordinal: int) -> Iterator[Event]:
         started_at=about.started_at,
         main=tree.dialogs[tree.main].key,
         metadata={name: about.first[name] for name in ("gitBranch", "version") if name in about.first},
+        part_of=about.session if tree.root else "",
+        prompt=survey.prompted.get(survey.lane_names[tree.root], ""),
     )
     yield from survey.losses
     yield from _of_the_whole(member, survey, tree)

@@ -37,6 +37,7 @@ class Survey:
         lane_numbers: The number of each lane.
         last_fragment: The record number of the last fragment of each response.
         started_by: For each sub-agent's lane, the id of the call that started it, where it is known.
+        prompted: For each lane of a sub-agent, SHA-256 of the words it began with.
         callers: The node of the record that holds each call that may start a sub-agent.
         agents: The kind of sub-agent that such a call asked for.
         stubs: For each lane, the calls seen.
@@ -54,6 +55,7 @@ class Survey:
         self.lane_names: list[str] = [MAIN]
         self.last_fragment: dict[str, int] = {}
         self.started_by: dict[str, str] = {}
+        self.prompted: dict[str, str] = {}
         self.callers: dict[str, int] = {}
         self.agents: dict[str, str] = {}
         self.stubs: dict[int, Stubs] = {}
@@ -115,6 +117,8 @@ class Survey:
             self.lane_numbers[name] = len(self.lane_names)
             self.lane_names.append(name)
             self._newest.append(ROOT)
+            if words := plain(prompt):
+                self.prompted[name] = sha256(words.encode(errors="replace")).hexdigest()
             if call := self._asked.pop(_digest(plain(prompt)), ""):
                 self.started_by[name] = call
         return self.lane_numbers[name]
