@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -31,7 +32,7 @@ def parent(turns: int = 1) -> bytes:
 def agent(turns: int = 1, prompt: str = "Find the tests.") -> bytes:
     """The file of the agent."""
     session = Claude()
-    more = {"isSidechain": True, "agentId": "abc123"}
+    more: dict[str, Any] = {"isSidechain": True, "agentId": "abc123"}
     session.user("s1", prompt, **more)
     for turn in range(turns):
         session.model(f"t{turn}", f"o{turn}", call(f"grep{turn}", "Grep", pattern="def test"), **more)
