@@ -53,7 +53,7 @@ class Tree(BaseModel):
         (list[Point], ""),
         (Tree, ""),
         (int | None, ""),
-        (Loose, "it uses default"),
+        (Loose, "a property in it is optional"),
         (dict[str, int], "an object in it is open"),
         (Any, "a part of it allows everything"),
         (tuple[int, str], "it uses prefixItems"),

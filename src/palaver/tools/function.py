@@ -7,7 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
-from typing import Any, Generic, ParamSpec, TypeAlias, TypeVar, overload
+from typing import Any, Generic, ParamSpec, Self, TypeAlias, TypeVar, overload
 
 from palaver.errors import InvalidInput
 from palaver.log import ToolSpec
@@ -140,7 +140,7 @@ class Function:
         }
         return ToolFunction(**stated, function=function, binding=binding)
 
-    def extend(self, **overrides: Any) -> Any:  # noqa: ANN401 - of the same class
+    def extend(self, **overrides: Any) -> Self:  # noqa: ANN401 - fields of a tool
         """Derive a tool that differs in the fields given.
 
         Raises:
