@@ -31,6 +31,7 @@ from palaver.messages import (
     ToolResultContent,
     UnknownContent,
 )
+from palaver.prompts import Format
 from palaver.view import Block, Exchange, Turn, View
 from palaver.wire.request import Call
 
@@ -377,6 +378,13 @@ MODELS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Models to call, by the profile that fits them."""
 
+_FORMATS = (
+    Format({"type": "object", "properties": {"bird": {"type": "string", "minLength": 1}}, "required": ["bird"]}),
+    Format(dict[str, int]),
+    Format(list[int], strict=False),
+)
+"""Structures of answers: one that every provider can hold a model to, one that some cannot, one that need not be held to."""
+
 
 @st.composite
 def calls(draw: st.DrawFn, /, profile: str, **fixed: Any) -> Call:  # noqa: ANN401 - the fields of a call
@@ -395,6 +403,8 @@ def calls(draw: st.DrawFn, /, profile: str, **fixed: Any) -> Call:  # noqa: ANN4
             )
         ),
         "strict_tools": draw(st.booleans()),
+        "format": draw(st.sampled_from([None, None, *_FORMATS])),
+        "provider_tools": draw(st.sampled_from([{}, {}, {"web_search": True}, {"web_fetch": True, "bash": True}])),
         "parameters": {"thinking": thinking} if thinks else {},
         "cache": draw(st.booleans()),
         "cache_ttl": draw(st.sampled_from(["5m", "1h"])),

@@ -32,14 +32,16 @@ def body(draft: Draft) -> Body:
     out: Body = {"model": call.model, "max_tokens": _max_tokens(call)}
     if draft.system:
         out["system"] = [_text(part) for part in draft.system]
-    if draft.tools:
-        out["tools"] = [_tool(tool) for tool in draft.tools]
+    if draft.tools or draft.provided.tools:
+        out["tools"] = [*(_tool(tool) for tool in draft.tools), *draft.provided.tools]
     if draft.choice:
         choice = _CHOICES.get(draft.choice)
         out["tool_choice"] = {"type": "tool", "name": draft.choice} if choice is None else {"type": choice}
     out["messages"] = [_message(speech) for speech in draft.script]
     if call.cache:
         _mark(out, draft)
+    if draft.asked is not None:
+        out["output_config"] = {"format": {"type": "json_schema", "schema": draft.asked.schema}}
     if call.stream:
         out["stream"] = True
     return with_parameters(out | _sampling(draft), call, without=_forbidden(draft, out["messages"]))

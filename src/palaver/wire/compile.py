@@ -16,6 +16,7 @@ from palaver.messages import canonical_json, freeze
 from palaver.messages.normalize import Change as Cleaned
 from palaver.view import View
 from palaver.wire import anthropic, gemini, openai_chat, openai_responses
+from palaver.wire.answers import Asked, asked
 from palaver.wire.arrange import arranged
 from palaver.wire.draft import Body, Declared, Draft
 from palaver.wire.gather import gather, instructions
@@ -23,6 +24,7 @@ from palaver.wire.media import Load, with_media
 from palaver.wire.pairing import Names, paired
 from palaver.wire.parts import CallPart, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.profiles import Profile
+from palaver.wire.provided import Provided, provided
 from palaver.wire.reasoning import with_reasoning
 from palaver.wire.request import Call, How, Notes, Request
 from palaver.wire.schemas import in_dialect, not_strict
@@ -74,9 +76,13 @@ def compile(view: View, profile: Profile, call: Call, media: Load) -> Request:  
     script = paired(gather(view, profile, notes), profile, names, notes)
     script = with_reasoning(script, profile, call.model, notes)
     tools = tuple(_declared(view, profile, call, names, notes)) or _one_for_the_history(script, profile, notes)
-    room = max(profile.request_bytes - _size(system, tools, script, call), 0)
+    theirs = provided(call, profile, frozenset(tool.name for tool in tools), notes)
+    answer, words = asked(call, profile, tools=bool(tools or theirs.tools), notes=notes)
+    system = (*system, *words)
+    room = max(profile.request_bytes - _size(system, tools, script, call, answer, theirs), 0)
     script = arranged(with_media(script, profile, media, room, notes), profile, call, notes)
-    draft = Draft(profile, call, system, tools, _choice(view, tools, call, names, notes), script, notes)
+    choice = _choice(view, tools, call, names, notes)
+    draft = Draft(profile, call, system, tools, theirs, answer, choice, script, notes)
     return Request(
         profile=profile,
         model=call.model,
@@ -84,6 +90,8 @@ def compile(view: View, profile: Profile, call: Call, media: Load) -> Request:  
         report=notes.report(),
         tool_names=MappingProxyType(names.both()),
         history=script[-1].role == "assistant",
+        view=view,
+        call=call,
     )
 
 
@@ -145,7 +153,14 @@ def _choice(view: View, tools: Sequence[Declared], call: Call, names: Names, not
 # --- bytes ---------------------------------------------------------------------------------------------------------------
 
 
-def _size(system: Sequence[TextPart], tools: Sequence[Declared], script: Sequence[Speech], call: Call) -> int:
+def _size(
+    system: Sequence[TextPart],
+    tools: Sequence[Declared],
+    script: Sequence[Speech],
+    call: Call,
+    answer: Asked | None,
+    theirs: Provided,
+) -> int:
     """Give the bytes of a request without its media, rounded up."""
     parts = [part for speech in script for part in speech.parts]
     inner = [piece for part in parts if isinstance(part, ResultPart) for piece in part.body]
@@ -156,7 +171,12 @@ def _size(system: Sequence[TextPart], tools: Sequence[Declared], script: Sequenc
         if isinstance(part, ThinkingPart | CallPart)
     ]
     declared = [(tool.name, tool.description, tool.schema) for tool in tools]
-    said = len(canonical_json([texts, rest, declared, dict(call.parameters), call.then or ""]))
+    wanted = [] if answer is None else [answer.name, answer.description, answer.schema]
+    said = len(
+        canonical_json(
+            [texts, rest, declared, dict(call.parameters), call.then or "", wanted, theirs.tools, theirs.fields]
+        )
+    )
     return said + _ROOM_PER_PART * (len(parts) + len(inner) + len(system) + len(tools) + 2)
 
 

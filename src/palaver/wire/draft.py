@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from palaver.wire.answers import Asked
 from palaver.wire.parts import Speech, TextPart
 from palaver.wire.profiles import Profile
+from palaver.wire.provided import Provided
 from palaver.wire.request import Call, Notes
 
 __all__ = ["Body", "Declared", "Draft", "with_parameters"]
@@ -35,6 +37,8 @@ class Draft:
         call: What is asked.
         system: The instructions.
         tools: The declared tools.
+        provided: What the provider is to run itself, in its own words.
+        asked: The structure that the answer must have, or None.
         choice: `auto`, `none`, `required`, the name on the wire of the tool that must be called, or empty.
         script: The speeches, arranged.
         notes: Where changes are taken down.
@@ -44,6 +48,8 @@ class Draft:
     call: Call
     system: tuple[TextPart, ...]
     tools: tuple[Declared, ...]
+    provided: Provided
+    asked: Asked | None
     choice: str
     script: tuple[Speech, ...]
     notes: Notes

@@ -24,15 +24,24 @@ def body(draft: Draft) -> Body:
     out: Body = {"contents": [_content(speech) for speech in draft.script]}
     if draft.system:
         out["systemInstruction"] = {"parts": [_text(part) for part in draft.system]}
-    if draft.tools:
-        out["tools"] = [{"functionDeclarations": [_declaration(tool) for tool in draft.tools]}]
+    own = [{"functionDeclarations": [_declaration(tool) for tool in draft.tools]}] if draft.tools else []
+    if own or draft.provided.tools:
+        out["tools"] = [*own, *draft.provided.tools]
     if draft.choice:
         mode = _MODES.get(draft.choice)
         named = {"mode": "ANY", "allowedFunctionNames": [draft.choice]}
         out["toolConfig"] = {"functionCallingConfig": named if mode is None else {"mode": mode}}
-    generation = {"maxOutputTokens": draft.call.max_tokens, "temperature": draft.call.temperature}
+    if own and draft.provided.tools:  # «Please enable tool_config.include_server_side_tool_invocations»: lobehub#13465
+        out["toolConfig"] = {**out.get("toolConfig", {}), "includeServerSideToolInvocations": True}
+    generation = {"maxOutputTokens": draft.call.max_tokens, "temperature": draft.call.temperature, **_format(draft)}
     given = {name: value for name, value in generation.items() if value is not None}
     return with_parameters(out | ({"generationConfig": given} if given else {}), draft.call)
+
+
+def _format(draft: Draft) -> Body:
+    if draft.asked is None:
+        return {}
+    return {"responseMimeType": "application/json", "responseJsonSchema": draft.asked.schema}
 
 
 def _declaration(tool: Declared) -> Body:

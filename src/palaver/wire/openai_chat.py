@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from palaver.wire.answers import Asked
 from palaver.wire.draft import Body, Declared, Draft, with_parameters
 from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart
 from palaver.wire.request import How
 
-__all__ = ["OWNED", "body", "image_url", "joined", "sound"]
+__all__ = ["OWNED", "body", "image_url", "joined", "response_format", "sound"]
 
 OWNED = frozenset({"model", "messages", "tools"})
 """The fields that are compiled from the view and the call, and that no parameter may replace."""
@@ -33,13 +34,15 @@ def body(draft: Draft) -> Body:
         out["tool_choice"] = (
             draft.choice if draft.choice in _CHOICES else {"type": "function", "function": {"name": draft.choice}}
         )
+    if draft.asked is not None:
+        out["response_format"] = {"type": "json_schema", "json_schema": response_format(draft.asked)}
     if call.max_tokens is not None:
         out["max_completion_tokens"] = call.max_tokens
     if call.temperature is not None:
         out["temperature"] = call.temperature
     if call.stream:
         out |= {"stream": True, "stream_options": {"include_usage": True}}
-    return with_parameters(out, call)
+    return with_parameters({**out, **draft.provided.fields}, call)
 
 
 def joined(texts: Sequence[TextPart]) -> str:
@@ -54,6 +57,12 @@ def _system(texts: Sequence[TextPart]) -> Body:
 def _tool(tool: Declared) -> Body:
     function: Body = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
     return {"type": "function", "function": function | ({"strict": True} if tool.strict else {})}
+
+
+def response_format(asked: Asked) -> Body:
+    """Write the structure of an answer, as both of OpenAI's APIs have it."""
+    described = {"description": asked.description} if asked.description else {}
+    return {"name": asked.name, **described, "schema": asked.schema, "strict": asked.strict}
 
 
 # --- messages ------------------------------------------------------------------------------------------------------------

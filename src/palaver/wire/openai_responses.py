@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from palaver.wire.draft import Body, Declared, Draft, with_parameters
-from palaver.wire.openai_chat import image_url, joined
+from palaver.wire.openai_chat import image_url, joined, response_format
 from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
 from palaver.wire.reasoning import reasoning_item
 from palaver.wire.request import How
@@ -35,21 +35,25 @@ def body(draft: Draft) -> Body:
     if draft.system:
         out["instructions"] = joined(draft.system)
     out["input"] = [item for speech in draft.script for item in _WRITERS[speech.role](speech, draft)]
-    if draft.tools:
-        out["tools"] = [_tool(tool) for tool in draft.tools]
+    if draft.tools or draft.provided.tools:
+        out["tools"] = [*(_tool(tool) for tool in draft.tools), *draft.provided.tools]
     if draft.choice:
         out["tool_choice"] = draft.choice if draft.choice in _CHOICES else {"type": "function", "name": draft.choice}
+    if draft.asked is not None:
+        out["text"] = {"format": {"type": "json_schema", **response_format(draft.asked)}}
     if call.max_tokens is not None:
-        out["max_output_tokens"] = max(call.max_tokens, LEAST_TOKENS)
-        if call.max_tokens < LEAST_TOKENS:
-            draft.notes.add(
-                None, "parameter", How.CHANGED, f"max_tokens: the provider takes no less than {LEAST_TOKENS}"
-            )
+        out["max_output_tokens"] = _limit(call.max_tokens, draft)
     if call.temperature is not None:
         out["temperature"] = call.temperature
     if call.stream:
         out["stream"] = True
     return with_parameters(out | {"store": False}, call)
+
+
+def _limit(wanted: int, draft: Draft) -> int:
+    if wanted < LEAST_TOKENS:
+        draft.notes.add(None, "parameter", How.CHANGED, f"max_tokens: the provider takes no less than {LEAST_TOKENS}")
+    return max(wanted, LEAST_TOKENS)
 
 
 def _tool(tool: Declared) -> Body:

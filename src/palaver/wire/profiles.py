@@ -10,14 +10,15 @@ Sources are named once here and cited by their letter:
 * [A1] Anthropic, Messages API reference, and the request types of the ``anthropic`` package 2.12 made from it.
 * [A2] platform.claude.com/docs/en/build-with-claude/vision.  [A3] …/build-with-claude/prompt-caching.
 * [A4] …/build-with-claude/extended-thinking and adaptive-thinking.  [A5] …/api/errors.
-* [A6] …/build-with-claude/mid-conversation-system-messages.
+* [A6] …/build-with-claude/mid-conversation-system-messages.  [A8] …/build-with-claude/structured-outputs.
 * [A7] the ``claude-api`` skill that Anthropic publishes in github.com/anthropics/skills (July 2026).
 * [O1] OpenAI, API reference, and the specification in github.com/openai/openai-openapi (August 2026).
 * [O2] developers.openai.com/api/docs/guides/images-vision.  [O3] …/guides/function-calling.
-* [O4] …/guides/prompt-caching.  [O5] …/guides/audio.
+* [O4] …/guides/prompt-caching.  [O5] …/guides/audio.  [O6] …/guides/structured-outputs.
 * [G1] ai.google.dev/api/generate-content, and the types of the ``google-genai`` package 3.4.
 * [G2] ai.google.dev/gemini-api/docs/image-understanding.  [G3] …/docs/file-input-methods.
-* [G4] …/docs/function-calling.  [G5] …/docs/thought-signatures.  [G6] …/docs/audio.
+* [G4] …/docs/function-calling.  [G5] …/docs/thought-signatures.  [G6] …/docs/audio.  [G7] …/docs/structured-output.
+* [G8] …/docs/tool-combination.
 
 A figure that is only known from what the API answers cites a thread where the answer is quoted.
 """
@@ -31,9 +32,21 @@ from difflib import get_close_matches
 from types import MappingProxyType
 
 from palaver.errors import UnknownProfile
-from palaver.wire.table import Cache, Calls, Media, Profile, ProfileName, Reasoning, Tools, Turns
+from palaver.wire.table import Answers, Cache, Calls, Media, Profile, ProfileName, Reasoning, Tools, Turns
 
-__all__ = ["PROFILES", "Cache", "Calls", "Media", "Profile", "ProfileName", "Reasoning", "Tools", "Turns", "profile"]
+__all__ = [
+    "PROFILES",
+    "Answers",
+    "Cache",
+    "Calls",
+    "Media",
+    "Profile",
+    "ProfileName",
+    "Reasoning",
+    "Tools",
+    "Turns",
+    "profile",
+]
 
 MB = 1_000_000  # providers write MB; the decimal reading is the stricter one
 MIB = 1_048_576
@@ -75,6 +88,7 @@ OPENAI_CHAT = Profile(
         most=128,  # the API's answer in openai/openai-dotnet#317
     ),
     tools=Tools(name=_OPENAI_TOOL_NAME, most=_OPENAI_TOOLS, schema="subset"),
+    answers=Answers(dialect="openai", native=False, loose=True),  # [O6]; models before gpt-4o have none
     reasoning=Reasoning(form="none"),
     media=Media(
         images=_OPENAI_IMAGES,
@@ -107,6 +121,7 @@ OPENAI_RESPONSES = Profile(
         media=_OPENAI_IMAGES,  # [O1] FunctionCallOutput: text, image or file
     ),
     tools=Tools(name=_OPENAI_TOOL_NAME, most=_OPENAI_TOOLS, schema="subset"),
+    answers=Answers(dialect="openai", native=False, loose=True),  # [O6]; models before gpt-4o have none
     reasoning=Reasoning(form="items"),
     media=Media(
         images=_OPENAI_IMAGES,
@@ -174,6 +189,7 @@ ANTHROPIC = Profile(
         schema="draft-2020-12",  # [A1] Tool.input_schema
         needed=True,  # «Requests which include tool_use or tool_result blocks must define tools»: anthropic-sdk-python#494
     ),
+    answers=Answers(dialect="anthropic", native=False),  # [A8], [A7] Claude Opus 4.1, and all models from 4.5 on
     reasoning=Reasoning(form="blocks", manual=False, sampling=False),  # [A7] both refused by Claude 4.7 and later
     media=Media(
         images=_ANTHROPIC_IMAGES,
@@ -221,6 +237,13 @@ GEMINI = Profile(
     tools=Tools(
         name=re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}"),  # [G1] FunctionDeclaration.name
         schema="openapi",
+        mixed=False,  # [G8] «Tool use with function calling is unsupported» before Gemini 3: symfony/ai#803
+    ),
+    answers=Answers(
+        dialect="gemini",
+        native=True,  # [G7]
+        # «Function calling with a response mime type: 'application/json' is unsupported» before Gemini 3: python-genai#867
+        beside_tools=False,
     ),
     reasoning=Reasoning(form="parts", signed_calls=True),  # [G5] Gemini 3 and later answer 400 without them
     media=Media(
@@ -248,10 +271,14 @@ _CLAUDE_LEAST_TOKENS = (  # [A3], [A7]; the first that fits
     (re.compile(r"claude-3|claude-sonnet-4|claude-opus-4(-[01](?!\d))?(?!-\d(?!\d))"), 1024),
 )
 _GEMINI_TO_2 = re.compile(r"gemini-[12][.-]")
+_CLAUDE_TO_40 = re.compile(r"claude-[23]|claude-instant|claude-[a-z]+-4(?:-0)?(?!-\d(?!\d))")  # [A8], [A7]
+_OPENAI_OLD = re.compile(r"gpt-3|gpt-4(?![.o])|gpt-4o-2024-05-13|o1-(mini|preview)|davinci|babbage")  # [O6]
 
 
 def profile(name: str, model: str = "") -> Profile:
     """Give the profile called ``name``, relaxed for ``model`` where that model is known to take more.
+
+    A model of another maker behind OpenAI's API, whose name nobody knows, is taken for a new one: servers of today hold answers to schemas.
 
     Raises:
         UnknownProfile: There is none of that name; the error has close matches.
@@ -263,17 +290,29 @@ def profile(name: str, model: str = "") -> Profile:
         )
     if found is ANTHROPIC:
         return _for_claude(model)
-    if found is GEMINI and _GEMINI_TO_2.search(
-        model
-    ):  # [G5] signatures are optional, [G4] responses text, before Gemini 3
-        calls = replace(found.calls, media=frozenset())
-        return replace(found, calls=calls, reasoning=replace(found.reasoning, signed_calls=False))
+    if found is GEMINI:
+        return _for_gemini(model)
+    if model and not _OPENAI_OLD.search(model):
+        return replace(found, answers=replace(found.answers, native=True))
     return found
+
+
+def _for_gemini(model: str) -> Profile:
+    """Relax Gemini's profile: signatures are optional [G5] and responses text [G4] before Gemini 3; tools mix from then on [G7], [G8]."""
+    if _GEMINI_TO_2.search(model):
+        calls = replace(GEMINI.calls, media=frozenset())
+        return replace(GEMINI, calls=calls, reasoning=replace(GEMINI.reasoning, signed_calls=False))
+    if model:
+        tools, answers = replace(GEMINI.tools, mixed=True), replace(GEMINI.answers, beside_tools=True)
+        return replace(GEMINI, tools=tools, answers=answers)
+    return GEMINI
 
 
 def _for_claude(model: str) -> Profile:
     """Relax Anthropic's profile: prefill ended with 4.6, budgets for thinking and sampling parameters with 4.7 [A7]."""
-    turns, reasoning, cache = ANTHROPIC.turns, ANTHROPIC.reasoning, ANTHROPIC.cache
+    turns, reasoning, cache, answers = ANTHROPIC.turns, ANTHROPIC.reasoning, ANTHROPIC.cache, ANTHROPIC.answers
+    if model and not _CLAUDE_TO_40.search(model):
+        answers = replace(answers, native=True)
     if _CLAUDE_TO_45.search(model):
         turns = replace(turns, assistant_last=True)
     if _CLAUDE_TO_46.search(model):
@@ -284,4 +323,4 @@ def _for_claude(model: str) -> Profile:
         if models.search(model):
             cache = replace(cache, least_tokens=least)
             break
-    return replace(ANTHROPIC, turns=turns, reasoning=reasoning, cache=cache)
+    return replace(ANTHROPIC, turns=turns, reasoning=reasoning, cache=cache, answers=answers)

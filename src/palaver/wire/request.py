@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
@@ -13,10 +14,16 @@ from typing import Any, Literal
 from palaver.errors import InvalidRequest
 from palaver.log import Handle
 from palaver.messages import canonical_json, clean_text
+from palaver.prompts import Format
+from palaver.view import View
 from palaver.wire.check import validate
 from palaver.wire.profiles import Profile
 
-__all__ = ["Call", "Change", "How", "Notes", "Report", "Request"]
+__all__ = ["COMPILER", "Call", "Change", "How", "Notes", "Report", "Request"]
+
+COMPILER = 1
+"""The version of what compiling gives: raised whenever the same view and call give other bytes than before, so that a recorded call can say
+why it is not reproduced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +38,10 @@ class Call:
         stream: Whether the answer comes in pieces.
         tool_choice: `auto`, `none`, `required`, or the name of the tool that must be called; empty for the provider's own.
         strict_tools: Whether to ask that arguments hold to the tools' schemas, where provider and schema permit it.
+        format: The structure that the answer must have, or None. It goes into the provider's own field, in its dialect; where a model
+            takes no schema, the instructions ask for it in words.
+        provider_tools: Tools that the provider runs itself, by name, such as `web_search`: true, or their options in the provider's words.
+            See :mod:`palaver.wire.provided`.
         parameters: Further fields of the body, in the provider's words. They may not name what is compiled from the view.
         cache: Whether cache marks are placed, for providers that have them.
         cache_at: The blocks behind which a prefix is to be cached, in place of the user's newest messages; for providers that have marks.
@@ -44,16 +55,19 @@ class Call:
     stream: bool = False
     tool_choice: str = ""
     strict_tools: bool = False
+    format: Format | None = None
+    provider_tools: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     parameters: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     cache: bool = True
-    cache_at: Collection[Handle] = ()
+    cache_at: Sequence[Handle] | AbstractSet[Handle] = ()
     cache_ttl: Literal["5m", "1h"] = "5m"
     then: str | None = None
 
     def __post_init__(self) -> None:
-        """Clean the words where they enter, as every text that enters."""
+        """Clean the words where they enter, as every text that enters; give the places one order."""
         if self.then is not None:
             object.__setattr__(self, "then", clean_text(self.then, "then", []))
+        object.__setattr__(self, "cache_at", tuple(sorted(self.cache_at, key=str)))
 
 
 class How(StrEnum):
@@ -148,6 +162,8 @@ class Request:
         report: What differs from the view.
         tool_names: The names that tools have on the wire, to the names we know them by.
         history: True when it ends on the assistant's words: valid as the record of a conversation, and a request only with words after it.
+        view: The view it was compiled from; None for one that was not compiled here.
+        call: What was asked for beside the view; None likewise.
     """
 
     profile: Profile
@@ -156,6 +172,8 @@ class Request:
     report: Report
     tool_names: Mapping[str, str]
     history: bool = False
+    view: View | None = field(default=None, repr=False, compare=False)
+    call: Call | None = field(default=None, repr=False, compare=False)
 
     @cached_property
     def data(self) -> bytes:

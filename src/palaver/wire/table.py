@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Cache", "Calls", "Media", "Profile", "ProfileName", "Reasoning", "Tools", "Turns"]
+__all__ = ["Answers", "Cache", "Calls", "Media", "Profile", "ProfileName", "Reasoning", "Tools", "Turns"]
 
 ProfileName = Literal["openai-chat", "openai-responses", "anthropic", "gemini"]
 
@@ -78,12 +78,31 @@ class Tools:
         most: Tools one request may define; None for no published figure.
         schema: The dialect of parameter schemas: JSON Schema ``draft-2020-12``, OpenAI's ``subset`` of it, or ``openapi``.
         needed: Whether tools must be defined while calls or results are in the history.
+        mixed: Whether tools of the provider's own may stand beside defined ones.
     """
 
     name: re.Pattern[str]
     most: int | None = None
     schema: Literal["draft-2020-12", "subset", "openapi"]
     needed: bool = False
+    mixed: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """Answers that must have a structure.
+
+    Attributes:
+        dialect: The dialect of their schemas: see :mod:`palaver.wire.narrowing`.
+        native: Whether a schema may be sent in a field of its own; otherwise the instructions ask for it in words.
+        beside_tools: Whether it may be sent while tools are declared.
+        loose: Whether a schema may be sent that the provider does not hold the model to.
+    """
+
+    dialect: Literal["openai", "anthropic", "gemini"]
+    native: bool
+    beside_tools: bool = True
+    loose: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +185,7 @@ class Profile:
     turns: Turns
     calls: Calls
     tools: Tools
+    answers: Answers
     reasoning: Reasoning
     media: Media
     cache: Cache

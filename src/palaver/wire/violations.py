@@ -83,6 +83,9 @@ class Rule(StrEnum):
     TOOL_SCHEMA = "tool-schema"
     TOOL_CHOICE = "tool-choice"
     TOOLS_MISSING = "tools-missing"
+    # Answers
+    ANSWER_NAME = "answer-name"
+    ANSWER_SCHEMA = "answer-schema"
     # Cache marks
     CACHE_COUNT = "cache-count"
     CACHE_PLACE = "cache-place"

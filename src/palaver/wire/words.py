@@ -23,6 +23,15 @@ NO_TOOL_DESCRIPTION = (
     "Stands for the tools used earlier in this conversation; they are not available now. Do not call it."
 )
 
+
+def answer_as(schema: str) -> str:
+    """Give the instruction that asks for an answer of a structure, where no field of the request can."""
+    return (
+        "Give your final answer as one JSON value that holds to the JSON Schema below, with nothing before it and nothing after it.\n"
+        + schema
+    )
+
+
 _OPENS, _CLOSES = "<from-harness", "</from-harness>"
 
 

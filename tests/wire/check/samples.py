@@ -32,7 +32,12 @@ STRICT_SCHEMA = {
     "additionalProperties": False,
 }
 NO_PARAMETERS: dict[str, Any] = {"type": "object", "properties": {}}
-ANSWER_SCHEMA = {"type": "object", "properties": {"bird": {"type": "string"}}, "required": ["bird"]}
+ANSWER_SCHEMA = {
+    "type": "object",
+    "properties": {"bird": {"type": "string"}, "places": {"type": "array", "items": {"type": "string"}}},
+    "required": ["bird", "places"],
+    "additionalProperties": False,
+}
 SIGNATURE = "RXJJQkNrZ0lDeEFDR0FJaVFB"
 
 ANTHROPIC: dict[str, Any] = {
@@ -224,7 +229,10 @@ CHAT: dict[str, Any] = {
     ],
     "tool_choice": {"type": "function", "function": {"name": "read_file"}},
     "parallel_tool_calls": True,
-    "response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": ANSWER_SCHEMA}},
+    "response_format": {
+        "type": "json_schema",
+        "json_schema": {"name": "answer", "schema": ANSWER_SCHEMA, "strict": True},
+    },
     "max_completion_tokens": 1000,
     "temperature": 0.5,
     "stop": ["END"],
@@ -292,7 +300,10 @@ RESPONSES: dict[str, Any] = {
     ],
     "tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "read_file"}]},
     "parallel_tool_calls": True,
-    "text": {"format": {"type": "json_schema", "name": "answer", "schema": ANSWER_SCHEMA}, "verbosity": "low"},
+    "text": {
+        "format": {"type": "json_schema", "name": "answer", "schema": ANSWER_SCHEMA, "strict": True},
+        "verbosity": "low",
+    },
     "reasoning": {"effort": "high", "summary": "auto"},
     "include": ["reasoning.encrypted_content"],
     "store": False,
@@ -391,13 +402,13 @@ class Sample:
 
 
 SAMPLES = {
-    "anthropic": Sample(profile("anthropic"), ANTHROPIC),
+    "anthropic": Sample(profile("anthropic", "claude-opus-5-5"), ANTHROPIC),
     "anthropic, prefill": Sample(profile("anthropic", "claude-haiku-4-5"), ANTHROPIC_PREFILL),
     "anthropic, budget": Sample(profile("anthropic", "claude-haiku-4-5"), ANTHROPIC_BUDGET),
     "anthropic, system inside": Sample(profile("anthropic", "claude-opus-4-8"), ANTHROPIC_INSIDE),
     "anthropic, history": Sample(profile("anthropic"), ANTHROPIC_HISTORY, as_history=True),
-    "openai-chat": Sample(profile("openai-chat"), CHAT),
-    "openai-responses": Sample(profile("openai-responses"), RESPONSES),
-    "gemini": Sample(profile("gemini"), GEMINI),
+    "openai-chat": Sample(profile("openai-chat", CHAT["model"]), CHAT),
+    "openai-responses": Sample(profile("openai-responses", RESPONSES["model"]), RESPONSES),
+    "gemini": Sample(profile("gemini", "gemini-3-pro"), GEMINI),
     "gemini, history": Sample(profile("gemini"), GEMINI_HISTORY, as_history=True),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from palaver.wire.check import calls, examine, media, tools, turns
+from palaver.wire.check import answers, calls, examine, media, tools, turns
 from palaver.wire.check.calls import Round
 from palaver.wire.check.examine import Subject
 from palaver.wire.check.media import Attachment
@@ -291,6 +291,23 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
         yield used.breaks(Rule.TOOLS_MISSING, "tools must be defined while calls or results are in the messages")
 
 
+def _format(subject: Subject) -> Iterator[Violation]:
+    """Check the structure that is asked of the answer, and what it may not stand beside."""
+    body, wanted = subject.body, subject.body["output_config"]["format"]
+    if not wanted:
+        return
+    if not subject.profile.answers.native:
+        yield wanted.breaks(Rule.PARAMETER_REFUSED, "this model takes no schema for its answers")
+    yield from answers.held(wanted["schema"], subject.profile.answers)
+    # «Incompatible with: citations (returns 400 error), message prefilling»: build-with-claude/structured-outputs
+    cited = [block for block in _everywhere(body, "document") if block["citations"]["enabled"].value is True]
+    if cited:
+        yield cited[0]["citations"].breaks(Rule.PARAMETER_CONFLICT, "an answer with a schema cites nothing")
+    goes_on = not subject.as_history and subject.profile.turns.assistant_last
+    if goes_on and _last(body)["role"].text == "assistant":
+        yield wanted.breaks(Rule.PARAMETER_CONFLICT, "an answer with a schema cannot go on from the assistant's words")
+
+
 def _marks(body: Place) -> Iterator[tuple[str, Place]]:
     """Give what is marked and its mark, in the order in which the provider reads them: tools, system, messages."""
     yield from (("tool", tool["cache_control"]) for tool in body["tools"])
@@ -327,6 +344,7 @@ _CHECKS = (
     _sampling,
     _payloads,
     _toolset,
+    _format,
     _cache,
 )
 
@@ -336,6 +354,7 @@ RULES = (
     | calls.RULES
     | media.RULES
     | tools.RULES
+    | answers.RULES
     | {
         Rule.PARAMETER_REFUSED,
         Rule.ROLE_LAST,

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from palaver.wire.check import calls, examine, media, tools, turns
+from palaver.wire.check import answers, calls, examine, media, tools, turns
 from palaver.wire.check.calls import Round
 from palaver.wire.check.examine import Subject
 from palaver.wire.check.media import Attachment, AttachmentKind
@@ -221,6 +221,25 @@ def _toolset(subject: Subject) -> Iterator[Violation]:
         yield config["allowedFunctionNames"].breaks(Rule.PARAMETER_CONFLICT, "taken only with mode ANY or VALIDATED")
 
 
+def _mixed(subject: Subject) -> Iterator[Violation]:
+    """Check what may stand beside what: functions, the provider's own tools, and answers that must be JSON."""
+    body, profile = subject.body, subject.profile
+    functions = [tool for tool in body["tools"] if tool["functionDeclarations"]]
+    built_in = [tool for tool in body["tools"] if any(name != "functionDeclarations" for name, _ in tool.members())]
+    if functions and built_in and not profile.tools.mixed:
+        # «Tool use with function calling is unsupported»: symfony/ai#803
+        yield built_in[0].breaks(Rule.PARAMETER_CONFLICT, "this model takes tools of its own only without functions")
+    elif functions and built_in and body["toolConfig"]["includeServerSideToolInvocations"].value is not True:
+        # «Please enable tool_config.include_server_side_tool_invocations to use Built-in tools with Function calling»: lobehub#13465
+        missing = body["toolConfig"]["includeServerSideToolInvocations"]
+        yield missing.breaks(Rule.PARAMETER_CONFLICT, "must be true where tools of the provider stand beside functions")
+    wanted = body["generationConfig"]["responseMimeType"]
+    if wanted.text == "application/json" and len(body["tools"]) and not profile.answers.beside_tools:
+        # «Function calling with a response mime type: 'application/json' is unsupported»: googleapis/python-genai#867
+        yield wanted.breaks(Rule.PARAMETER_CONFLICT, "this model answers in JSON only without tools")
+    yield from answers.held(body["generationConfig"]["responseJsonSchema"], profile.answers)
+
+
 def _parameters(subject: Subject) -> Iterator[Violation]:
     """Check parameters that need or exclude each other."""
     body, config = subject.body, subject.body["generationConfig"]
@@ -237,7 +256,7 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
             yield config[name].breaks(Rule.PARAMETER_CONFLICT, f"{name} is taken only with responseMimeType")
 
 
-_CHECKS = (_order, _parts, _worded, _pairing, _calling, _signatures, _payloads, _toolset, _parameters)
+_CHECKS = (_order, _parts, _worded, _pairing, _calling, _signatures, _payloads, _toolset, _mixed, _parameters)
 
 RULES = (
     examine.RULES
@@ -245,6 +264,7 @@ RULES = (
     | (calls.RULES - {Rule.RESULT_PLACE})  # responses elsewhere are orphans: without ids nobody can tell whose they are
     | media.RULES
     | tools.RULES
+    | answers.RULES
     | {
         Rule.ROLE_LAST,
         Rule.MESSAGE_EMPTY,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from palaver.wire.check import calls, examine, media, tools, turns
+from palaver.wire.check import answers, calls, examine, media, tools, turns
 from palaver.wire.check.calls import Round
 from palaver.wire.check.examine import Subject
 from palaver.wire.check.media import Attachment
@@ -15,7 +15,7 @@ from palaver.wire.check.shapes.openai_chat import REQUEST
 from palaver.wire.profiles import Profile
 from palaver.wire.violations import Place, Rule, Violation
 
-__all__ = ["RULES", "json_asked", "validate"]
+__all__ = ["RULES", "formatted", "json_asked", "validate"]
 
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mp3"}  # input_audio.format
 
@@ -140,6 +140,17 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     yield from json_asked(body["response_format"], texts)
 
 
+def _format(subject: Subject) -> Iterator[Violation]:
+    """Check the structure that is asked of the answer."""
+    yield from formatted(subject.body["response_format"]["json_schema"], subject)
+
+
+def formatted(wanted: Place, subject: Subject) -> Iterator[Violation]:
+    """Check a format as both of OpenAI's APIs have it."""
+    yield from answers.named(wanted["name"])
+    yield from answers.held(wanted["schema"], subject.profile.answers, strict=wanted["strict"].value is True)
+
+
 def json_asked(wanted: Place, texts: list[Place]) -> Iterator[Violation]:
     """Check that a request for any JSON says so in its texts.
 
@@ -150,7 +161,7 @@ def json_asked(wanted: Place, texts: list[Place]) -> Iterator[Violation]:
         yield wanted["type"].breaks(Rule.JSON_WORD, "no text says JSON, which this format asks for")
 
 
-_CHECKS = (_speech, _pairing, _payloads, _toolset, _parameters)
+_CHECKS = (_speech, _pairing, _payloads, _toolset, _parameters, _format)
 
 RULES = (
     examine.RULES
@@ -158,5 +169,6 @@ RULES = (
     | calls.RULES
     | media.RULES
     | tools.RULES
-    | {Rule.MESSAGE_EMPTY, Rule.PARTICIPANT_NAME, Rule.JSON_WORD}
+    | answers.RULES
+    | {Rule.ANSWER_NAME, Rule.MESSAGE_EMPTY, Rule.PARTICIPANT_NAME, Rule.JSON_WORD}
 )

@@ -9,11 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from palaver.wire.check import calls, examine, media, tools, turns
+from palaver.wire.check import answers, calls, examine, media, tools, turns
 from palaver.wire.check.calls import Round
 from palaver.wire.check.examine import Subject
 from palaver.wire.check.media import Attachment
-from palaver.wire.check.openai_chat import json_asked
+from palaver.wire.check.openai_chat import formatted, json_asked
 from palaver.wire.check.shape import show
 from palaver.wire.check.shapes.openai_responses import REQUEST
 from palaver.wire.profiles import Profile
@@ -189,6 +189,8 @@ def _parameters(subject: Subject) -> Iterator[Violation]:
     if body["stream_options"] and body["stream"].value is not True:  # «only set this when you set stream: true»
         yield body["stream_options"].breaks(Rule.PARAMETER_CONFLICT, "stream_options is taken only with stream")
     yield from json_asked(body["text"]["format"], list(_texts(body)))
+    if body["text"]["format"]["type"].text == "json_schema":
+        yield from formatted(body["text"]["format"], subject)
 
 
 _CHECKS = (_identity, _reasoning, _stored, _pairing, _worded, _payloads, _toolset, _parameters)
@@ -199,5 +201,6 @@ RULES = (
     | calls.RULES
     | media.RULES
     | tools.RULES
-    | {Rule.ITEM_ID, Rule.ITEM_DUPLICATE, Rule.ITEM_UNSTORED, Rule.REASONING_FOLLOW, Rule.JSON_WORD}
+    | answers.RULES
+    | {Rule.ANSWER_NAME, Rule.ITEM_ID, Rule.ITEM_DUPLICATE, Rule.ITEM_UNSTORED, Rule.REASONING_FOLLOW, Rule.JSON_WORD}
 )

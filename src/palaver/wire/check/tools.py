@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 
+from palaver.wire.check import schemas
 from palaver.wire.check.shape import show
 from palaver.wire.profiles import Tools
 from palaver.wire.violations import Place, Rule, Violation
@@ -47,24 +47,6 @@ def chosen(choices: Iterable[Place], names: Sequence[Place]) -> Iterator[Violati
 
 # --- parameter schemas -------------------------------------------------------------------------------------------------
 
-# Keywords that hold schemas, and how. JSON Schema 2020-12, core section 10 and validation section 6.
-_ONE = frozenset({
-    "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames",
-    "unevaluatedItems", "unevaluatedProperties",
-})  # fmt: skip
-_LISTED = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "defs"})
-
-# What the values of other keywords are. Keywords not listed anywhere are annotations, which JSON Schema lets pass.
-_TYPES: Mapping[str, tuple[type, ...]] = MappingProxyType({
-    **dict.fromkeys(("required", "enum", "examples"), (list, tuple)),
-    **dict.fromkeys(("title", "description", "pattern", "format", "$ref", "$id", "$schema", "$anchor"), (str,)),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), (int, float)),
-    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"), (int,)),
-    **dict.fromkeys(("uniqueItems", "nullable"), (bool,)),
-})  # fmt: skip
-_JSON_TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
-
 # The subset of OpenAPI 3.0 that Gemini's Schema has; it answers «Unknown name … Cannot find field» to any other.
 # ai.google.dev/api/caching#Schema and google.genai.types.Schema.
 _OPENAPI = frozenset({
@@ -84,18 +66,9 @@ def parameters(schema: Place, rules: Tools, *, strict: bool = False) -> Iterator
     if not isinstance(schema.value, Mapping):
         return  # the shape's business
     yield from _root(schema, rules)
-    waiting = [schema]
-    while waiting:
-        place = waiting.pop()
-        if isinstance(place.value, bool):
-            continue  # true and false are schemas
-        if not isinstance(place.value, Mapping):
-            yield place.breaks(Rule.TOOL_SCHEMA, f"expected a schema, got {show(place.value)}")
-            continue
-        yield from _keywords(place)
-        yield from _words(place)
+    yield from schemas.sound(schema, Rule.TOOL_SCHEMA)
+    for place in schemas.parts(schema):
         yield from _dialect(place, rules, strict=strict)
-        waiting.extend(_inside(place))
 
 
 def _root(schema: Place, rules: Tools) -> Iterator[Violation]:
@@ -110,30 +83,6 @@ def _root(schema: Place, rules: Tools) -> Iterator[Violation]:
     for word in (*_COMBINED, *(("enum", "not") if rules.schema == "subset" else ())):
         if word in schema:
             yield schema[word].breaks(Rule.TOOL_SCHEMA, f"{word} is not taken at the top")
-
-
-def _keywords(place: Place) -> Iterator[Violation]:
-    """Check that each keyword has a value of the kind JSON Schema gives it."""
-    for word, value in place.members():
-        if word in _TYPES:
-            if not isinstance(value.value, _TYPES[word]) or (
-                isinstance(value.value, bool) and bool not in _TYPES[word]
-            ):
-                yield value.breaks(Rule.TOOL_SCHEMA, f"{word} may not be {show(value.value)}")
-        elif word in _NAMED and not isinstance(value.value, Mapping):
-            yield value.breaks(Rule.TOOL_SCHEMA, f"{word} must be an object of schemas")
-        elif word in _LISTED and not (isinstance(value.value, list | tuple) and len(value)):
-            yield value.breaks(Rule.TOOL_SCHEMA, f"{word} must be a list of schemas, at least one")
-
-
-def _words(place: Place) -> Iterator[Violation]:
-    """Check the types a schema names and the properties it requires."""
-    for each in list(place["type"]) or [place["type"]]:
-        if each and each.text.lower() not in _JSON_TYPES:
-            yield each.breaks(Rule.TOOL_SCHEMA, f"{show(each.value)} is no JSON type")
-    for each in place["required"]:
-        if not isinstance(each.value, str):
-            yield each.breaks(Rule.TOOL_SCHEMA, f"{show(each.value)} is no name")
 
 
 def _dialect(place: Place, rules: Tools, *, strict: bool) -> Iterator[Violation]:
@@ -171,14 +120,3 @@ def _openapi_enum(place: Place) -> Iterator[Violation]:
     for each in place["enum"]:
         if not each.text:
             yield each.breaks(Rule.TOOL_SCHEMA, f"a value of enum must be a filled string, got {show(each.value)}")
-
-
-def _inside(place: Place) -> Iterator[Place]:
-    """Give the schemas directly inside a schema."""
-    for word, value in place.members():
-        if word in _ONE:
-            yield value
-        elif word in _LISTED:
-            yield from value
-        elif word in _NAMED:
-            yield from (member for _, member in value.members())

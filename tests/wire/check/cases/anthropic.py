@@ -2,7 +2,7 @@
 
 from palaver.wire.violations import Rule
 from tests.wire.check.pictures import PNG, base64_of, data_url, png
-from tests.wire.check.samples import ANTHROPIC, SIGNATURE
+from tests.wire.check.samples import ANSWER_SCHEMA, ANTHROPIC, SIGNATURE
 from tests.wire.check.spoiling import Add, Case, Drop, Move, Put, maker
 
 case = maker("anthropic")
@@ -28,6 +28,8 @@ def result(identity: str) -> dict[str, object]:
     """Write a result."""
     return {"type": "tool_result", "tool_use_id": identity}
 
+
+ANSWER = ("output_config", "format", "schema")
 
 CASES: tuple[Case, ...] = (
     # The body
@@ -239,4 +241,24 @@ CASES: tuple[Case, ...] = (
     ),
     case("a mark on thinking", Rule.CACHE_PLACE, Put(("messages", 1, "content", 0, "cache_control"), MARK)),
     case("an hour after five minutes", Rule.CACHE_ORDER, Put(("tools", 0, "cache_control"), MARK)),
+    # Answers
+    case("an answer that is open", Rule.ANSWER_SCHEMA, Drop((*ANSWER, "additionalProperties"))),
+    case(
+        "an answer with a bound",
+        Rule.ANSWER_SCHEMA,
+        Put((*ANSWER, "properties", "bird"), {"type": "integer", "minimum": 1}),
+    ),
+    case("an answer with two of a list", Rule.ANSWER_SCHEMA, Put((*ANSWER, "properties", "places", "minItems"), 2)),
+    case("an answer that is a text", Rule.ANSWER_SCHEMA, Put((*ANSWER, "type"), "string")),
+    case("a schema for a model of old", Rule.PARAMETER_REFUSED, answers={"native": False}),
+    case(
+        "a schema beside citations",
+        Rule.PARAMETER_CONFLICT,
+        Put(("messages", 6, "content", 1, "citations"), {"enabled": True}),
+    ),
+    prefill(
+        "a schema for words that have begun",
+        Rule.PARAMETER_CONFLICT,
+        Put(("output_config",), {"format": {"type": "json_schema", "schema": ANSWER_SCHEMA}}),
+    ),
 )

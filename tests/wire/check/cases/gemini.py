@@ -12,6 +12,8 @@ RESPONSES = ("contents", 2, "parts")
 SCHEMA = ("tools", 0, "functionDeclarations", 0, "parameters")
 DECLARATIONS = ("tools", 0, "functionDeclarations")
 
+ANSWER = ("generationConfig", "responseJsonSchema")
+
 CASES: tuple[Case, ...] = (
     # The body
     case("bytes are no JSON", Rule.NOT_JSON, Put((*CALL, "args", "data"), b"x")),
@@ -170,5 +172,17 @@ CASES: tuple[Case, ...] = (
         "a choice of no function",
         Rule.TOOL_CHOICE,
         Put(("toolConfig", "functionCallingConfig", "allowedFunctionNames"), ["gone"]),
+    ),
+    # Answers, and tools of the provider's own
+    case("an answer that is a list", Rule.ANSWER_SCHEMA, Put((*ANSWER, "type"), "array")),
+    case("required as a text", Rule.ANSWER_SCHEMA, Put((*ANSWER, "required"), "bird")),
+    case("JSON beside functions, for a model of old", Rule.PARAMETER_CONFLICT, answers={"beside_tools": False}),
+    case("search beside functions, unsaid", Rule.PARAMETER_CONFLICT, Add(("tools", 1), ({"googleSearch": {}},))),
+    case(
+        "search beside functions, for a model of old",
+        Rule.PARAMETER_CONFLICT,
+        Add(("tools", 1), ({"googleSearch": {}},)),
+        Put(("toolConfig", "includeServerSideToolInvocations"), value=True),
+        tools={"mixed": False},
     ),
 )

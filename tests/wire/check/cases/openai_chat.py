@@ -12,6 +12,9 @@ CALLS = ("messages", 3, "tool_calls")
 STRICT = ("tools", 0, "function", "parameters")
 LOOSE = ("tools", 1, "function", "parameters")
 
+FORMAT = ("response_format", "json_schema")
+ANSWER = (*FORMAT, "schema")
+
 CASES: tuple[Case, ...] = (
     # The body
     case("a set is no JSON", Rule.NOT_JSON, Put(("prediction",), {"content": {1}})),
@@ -144,4 +147,29 @@ CASES: tuple[Case, ...] = (
             },
         ),
     ),
+    # Answers
+    case("an answer whose name has a space", Rule.ANSWER_NAME, Put((*FORMAT, "name"), "my answer")),
+    case("an answer with a name of 65 characters", Rule.ANSWER_NAME, Put((*FORMAT, "name"), "n" * 65)),
+    case(
+        "an answer that is a list",
+        Rule.ANSWER_SCHEMA,
+        Put((*ANSWER, "type"), "array"),
+        Put((*FORMAT, "strict"), value=False),
+    ),
+    case(
+        "an answer of a type JSON does not have",
+        Rule.ANSWER_SCHEMA,
+        Put((*ANSWER, "properties", "bird", "type"), "str"),
+    ),
+    case("a strict answer that is open", Rule.ANSWER_SCHEMA, Drop((*ANSWER, "additionalProperties"))),
+    case("a strict answer with a member at will", Rule.ANSWER_SCHEMA, Put((*ANSWER, "required"), ["bird"])),
+    case(
+        "a strict answer with a default", Rule.ANSWER_SCHEMA, Put((*ANSWER, "properties", "bird", "default"), "heron")
+    ),
+    case(
+        "a strict answer of exactly one form",
+        Rule.ANSWER_SCHEMA,
+        Put((*ANSWER, "properties", "bird"), {"oneOf": [{"type": "string"}]}),
+    ),
+    case("a strict answer of some length", Rule.ANSWER_SCHEMA, Put((*ANSWER, "properties", "bird", "maxLength"), 9)),
 )

@@ -11,6 +11,9 @@ IMAGE = ("input", 1, "content", 1)
 CALL = ("input", 4)
 PARAMETERS = ("tools", 0, "parameters")
 
+FORMAT = ("text", "format")
+ANSWER = (*FORMAT, "schema")
+
 CASES: tuple[Case, ...] = (
     # The body
     case("JSON has no NaN", Rule.NOT_JSON, Put(("metadata",), {"score": float("nan")})),
@@ -133,4 +136,29 @@ CASES: tuple[Case, ...] = (
     case("a choice of no tool", Rule.TOOL_CHOICE, Put(("tool_choice",), {"type": "function", "name": "gone"})),
     case("a choice among tools that are not there", Rule.TOOL_CHOICE, Put(("tool_choice", "tools", 0, "name"), "gone")),
     case("a tool required, and none there", Rule.TOOL_CHOICE, Put(("tool_choice",), "required"), Drop(("tools",))),
+    # Answers
+    case("an answer whose name has a space", Rule.ANSWER_NAME, Put((*FORMAT, "name"), "my answer")),
+    case("an answer with a name of 65 characters", Rule.ANSWER_NAME, Put((*FORMAT, "name"), "n" * 65)),
+    case(
+        "an answer that is a list",
+        Rule.ANSWER_SCHEMA,
+        Put((*ANSWER, "type"), "array"),
+        Put((*FORMAT, "strict"), value=False),
+    ),
+    case(
+        "an answer of a type JSON does not have",
+        Rule.ANSWER_SCHEMA,
+        Put((*ANSWER, "properties", "bird", "type"), "str"),
+    ),
+    case("a strict answer that is open", Rule.ANSWER_SCHEMA, Drop((*ANSWER, "additionalProperties"))),
+    case("a strict answer with a member at will", Rule.ANSWER_SCHEMA, Put((*ANSWER, "required"), ["bird"])),
+    case(
+        "a strict answer with a default", Rule.ANSWER_SCHEMA, Put((*ANSWER, "properties", "bird", "default"), "heron")
+    ),
+    case(
+        "a strict answer of exactly one form",
+        Rule.ANSWER_SCHEMA,
+        Put((*ANSWER, "properties", "bird"), {"oneOf": [{"type": "string"}]}),
+    ),
+    case("a strict answer of some length", Rule.ANSWER_SCHEMA, Put((*ANSWER, "properties", "bird", "maxLength"), 9)),
 )
