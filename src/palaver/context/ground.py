@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -238,6 +239,16 @@ class Ground:
     def held(self, upto: int) -> frozenset[int]:
         """Give the exchanges that a cut at `upto` leaves in: the protected, and what else should stay."""
         return self.protected(upto).union(*(keep(self, upto) for keep in self.keeps))
+
+    @cached_property
+    def asks(self) -> tuple[int, ...]:
+        """The exchanges that are words of the user, in order."""
+        return tuple(index for index, exchange in enumerate(self.view.exchanges) if asks(exchange))
+
+    def turn(self, upto: int, number: int) -> int:
+        """Give the exchange with which the user's last so many turns up to `upto` begin; 0 where there are fewer."""
+        count = bisect_right(self.asks, upto)
+        return self.asks[count - number] if count >= number else 0
 
     def asked(self, upto: int) -> int:
         """Give the newest words of the user up to `upto`, or -1."""

@@ -11,7 +11,25 @@ from palaver.log import Handle
 from palaver.messages import Media
 from palaver.view import Omission
 
-__all__ = ["TRUNCATED", "kept_end", "kept_ends", "left", "notice", "ranges", "reference", "without_media"]
+__all__ = [
+    "TRUNCATED",
+    "asked_again",
+    "cleared",
+    "done_over",
+    "failed_once",
+    "file_as_seen",
+    "kept_end",
+    "kept_ends",
+    "left",
+    "lines_omitted",
+    "notice",
+    "preview",
+    "ranges",
+    "read_again",
+    "reference",
+    "said_again",
+    "without_media",
+]
 
 TRUNCATED = "[...earlier content truncated...]"
 """What stands before the end of a text whose beginning was left out."""
@@ -56,6 +74,58 @@ def reference(handle: Handle, text: str, *, lines: int) -> str:
 
 def _line(line: str) -> str:
     return line if len(line) <= _PREVIEW_LINE else line[:_PREVIEW_LINE] + "[...]"
+
+
+def cleared(handle: Handle, text: str) -> str:
+    """Give what stands for a tool's output that was cleared."""
+    return f"[Old tool output cleared: {len(text):,} characters; recall {handle}]"
+
+
+def lines_omitted(handle: Handle, text: str) -> str:
+    """Give what stands for an output, counted in lines."""
+    return f"Old environment output: ({len(text.splitlines()):,} lines omitted; recall {handle})"
+
+
+def said_again(handle: Handle) -> str:
+    """Give what stands for an output that came again, word for word."""
+    return f"[The same output came again later and is shown there; recall {handle}]"
+
+
+def read_again(handle: Handle) -> str:
+    """Give what stands for the output of a look that was taken again."""
+    return f"[This was looked at again later; recall {handle}]"
+
+
+def asked_again(handle: Handle) -> str:
+    """Give what stands for the output of a call that was made again."""
+    return f"[The same call was made again later; recall {handle}]"
+
+
+def failed_once(handle: Handle, error: str) -> str:
+    """Give what stands for a failure that was fixed since: the line that names the error."""
+    return f"{error}\n[This failed here and succeeded later; recall {handle}]"
+
+
+def done_over(handle: Handle | None, what: Sequence[str]) -> str:
+    """Give what stands for calls that were done over since."""
+    said = "; ".join(dict.fromkeys(what))
+    said = said if len(said) <= _PREVIEW_LINE else said[:_PREVIEW_LINE] + "[...]"
+    return f"[Left out here, because it was done over later: {said}; recall {handle}]"
+
+
+def preview(handle: Handle, text: str, shown: int) -> str:
+    """Give the beginning of an output that was too large to be shown, and where the whole is."""
+    about = (
+        f"[Output too large: {len(text):,} characters, {len(text.splitlines()):,} lines; recall {handle}. It begins:]"
+    )
+    return f"{about}\n{text[:shown]}"
+
+
+def file_as_seen(path: str, handle: Handle | None, text: str, rest: int) -> str:
+    """Give a file that is brought back into the view."""
+    recall = "" if handle is None else f"; recall {handle}"
+    more = f"\n[{rest:,} more characters]" if rest else ""
+    return f"[{path}, as it was last seen{recall}]\n{text}{more}"
 
 
 def without_media(handle: Handle, said: str, media: Sequence[Media]) -> str:

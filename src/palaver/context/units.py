@@ -23,8 +23,8 @@ __all__ = ["Bytes", "Pieces"]
 
 _WRITER = json.JSONEncoder(ensure_ascii=False)
 
-_REQUEST, _MESSAGE, _PART, _TOOL = 1_024, 64, 192, 256
-"""Bytes of the keys and marks around a request, a message, a block and a tool: the most that any of our four profiles writes, cache
+_REQUEST, _MESSAGE, _PART, _CALL, _RESULT, _TOOL = 1_024, 64, 192, 448, 448, 256
+"""Bytes of the keys, ids and marks around a request, a message, a block, a call, a result and a tool: the most that any of our four profiles writes, cache
 marks and ids of its own included. Held to what is compiled by tests/context/test_budget.py."""
 
 _SCHEMA = 2
@@ -48,7 +48,7 @@ class Bytes(Measure):
 
     def result(self, text: str) -> int:
         """Measure a tool result that says nothing but a text."""
-        return 2 * _PART + _written(text)
+        return _RESULT + self.text(text)
 
     def tools(self, tools: Sequence[ToolSpec]) -> int:
         """Measure tool schemas."""
@@ -67,9 +67,9 @@ class Bytes(Measure):
                 return 0
             case ToolCallContent():  # arguments may be sent as JSON in a string, where every quote is written as two
                 sent = max(_written(content.arguments), _json(content.args))
-                return 2 * _PART + len(content.id) + _written(content.name) + sent + _json(content.artefact)
+                return _CALL + _written(content.name) + sent + _json(content.artefact)
             case ToolResultContent():
-                return 2 * _PART + len(content.id) + sum(map(self._text_of, _parts(content)))
+                return _RESULT + sum(map(self._text_of, _parts(content)))
             case _:
                 return _PART + _json(content)
 

@@ -19,6 +19,9 @@ __all__ = ["Recorder", "Sources"]
 Sources: TypeAlias = Callable[[Handle], Content | None]
 """Gives a block as it was recorded, or None where it cannot be read."""
 
+_OURS = frozenset({"notice", "file"})
+"""Derived texts that say nothing of what was done."""
+
 _LONGEST = 2_000
 """Characters of one saying that are carried."""
 
@@ -104,7 +107,7 @@ class Recorder:
         for block in exchange.blocks():
             if block.facts:
                 self._resume(Facts.from_json(block.facts))
-            by_code = block.derived == "notice" or (block.derived == "record" and block.facts)
+            by_code = block.derived in _OURS or (block.derived == "record" and block.facts)
             if not by_code and isinstance(block.content, TextContent):
                 self._summaries.append(_said(block, block.content.content))
 

@@ -10,7 +10,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -23,6 +22,9 @@ __all__ = ["Act", "Acts", "acts_of"]
 
 _WHOLE = ("content", "file_text", "contents", "text", "new_source", "data")
 """Arguments in which a tool that writes a file takes all of it."""
+
+_IN_PART = ("old_str", "old_string", "insert_line", "search", "patch", "diff")
+"""Arguments by which a tool changes a part of a file."""
 
 _PARTS = ("offset", "limit", "view_range", "start_line", "end_line", "line_start", "line_end", "lines", "range")
 """Arguments by which a tool that reads a file reads a part of it."""
@@ -40,7 +42,7 @@ class Act:
         answer: The block of the result.
         deed: What the call did.
         failed: Whether it failed.
-        whole: Whether it wrote a file from beginning to end.
+        written: What it wrote to a file, if it wrote all of it; else None.
     """
 
     index: int
@@ -48,13 +50,18 @@ class Act:
     answer: Block
     deed: Deed
     failed: bool
-    whole: bool
+    written: str | None
 
     @property
     def content(self) -> ToolCallContent:
         """The call."""
         assert isinstance(self.call.content, ToolCallContent)  # noqa: S101 - acts are made of calls only
         return self.call.content
+
+    @property
+    def whole(self) -> bool:
+        """Whether it wrote a file from beginning to end."""
+        return self.written is not None
 
     @property
     def tool(self) -> str:
@@ -81,7 +88,11 @@ class Acts:
 
     def upto(self, index: int) -> Sequence[Act]:
         """Give the acts up to and including an exchange."""
-        return tuple(islice(self.all, self.count(index)))
+        return self.all[: self.count(index)]
+
+    def at(self, index: int) -> Sequence[Act]:
+        """Give the acts of an exchange."""
+        return self.all[self.count(index - 1) : self.count(index)]
 
     def count(self, index: int) -> int:
         """Give how many acts there are up to and including an exchange."""
@@ -144,11 +155,14 @@ def _acts(index: int, exchange: Exchange) -> Iterator[Act]:
                 continue
             done = deed(call.content)
             failed = outcome(answer.content) != "ok"
-            yield Act(index, call, answer, done, failed, whole=_is_whole(call.content, done))
+            yield Act(index, call, answer, done, failed, _written(call.content, done))
 
 
-def _is_whole(call: ToolCallContent, done: Deed) -> bool:
-    return len(done.wrote) == 1 and not done.run and any(isinstance(call.args.get(name), str) for name in _WHOLE)
+def _written(call: ToolCallContent, done: Deed) -> str | None:
+    """Give what a call wrote to a file from beginning to end."""
+    if len(done.wrote) != 1 or done.run or any(name in call.args for name in _IN_PART):
+        return None
+    return next((text for name in _WHOLE if isinstance(text := call.args.get(name), str)), None)
 
 
 def _question(act: Act) -> str:

@@ -1,0 +1,125 @@
+"""Clear old tool results: a line with the handle stands in their place. Reversible, and the cheapest thing to do.
+
+Every harness has it: Anthropic's `clear_tool_uses_20250919` (keep, clear_at_least, exclude_tools), OpenCode's prune (protect, minimum,
+turns), Claude Code's microcompact, SWE-agent's last_n_observations. They differ in what they keep.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from palaver.context.ground import Ground, Layout
+from palaver.context.operators.forms import edited, free, saving, touched
+from palaver.context.operators.operator import Loss, Operator
+from palaver.context.operators.properties import Property
+from palaver.context.texts import cleared
+from palaver.context.work import Act
+from palaver.log import Handle
+from palaver.view import Reason, Rewrite
+
+__all__ = ["Clear", "Mask", "clear", "mask"]
+
+Words: TypeAlias = "Callable[[Handle, str], str]"
+"""Gives what stands in the place of a result, from its handle and its text."""
+
+_RESPECTS = frozenset({Property.ONE_FORM, Property.NOTHING_LEFT_OUT})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clear:
+    """Clears results that are older than what is kept.
+
+    Attributes:
+        keep: How many of the newest results stay.
+        protect: How much of the newest results stays.
+        turns: Results since this many of the user's newest words stay.
+        least: Results of at most this size stay.
+        at_least: Nothing is done unless it saves this much: each edit costs the provider's cache.
+        exclude: Tools whose results stay.
+        words: What stands in the place of a result.
+    """
+
+    keep: int = 3
+    protect: int = 0
+    turns: int = 0
+    least: int = 0
+    at_least: int = 0
+    exclude: frozenset[str] = frozenset()
+    words: Words = cleared
+
+    def __call__(self, ground: Ground, upto: int, layout: Layout) -> Layout:
+        """Make a layout smaller."""
+        changes: dict[int, list[Rewrite]] = {}
+        may = frozenset(free(ground, upto, layout))
+        for act in self._old(ground, upto):
+            if act.index in may and not touched(layout, act.index, act.answer):
+                changes.setdefault(act.index, []).append(_line(act, self.words))
+        if sum(saving(ground, index, lines) for index, lines in changes.items()) < self.at_least:
+            return layout
+        return edited(ground, upto, layout, changes, "clear")
+
+    def _old(self, ground: Ground, upto: int) -> Iterator[Act]:
+        since = ground.turn(upto, self.turns) if self.turns else upto + 1
+        kept = size = 0
+        for act in reversed(ground.acts.upto(upto)):
+            if act.tool.casefold() in self.exclude:
+                continue
+            own = ground.meter.block(act.answer.content)
+            kept += 1
+            size += own
+            if kept > self.keep and size > self.protect and act.index < since and own > self.least:
+                yield act
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mask:
+    """Clears all but the newest results at every step, or every so many steps.
+
+    (SWE-agent, sweagent/agent/history_processors.py, LastNObservations: of `count` observations, those from the first kept one up to
+    `count // polling * polling - n` are elided, so that between `n` and `n + polling` stay.)
+
+    Attributes:
+        n: How many of the newest results stay.
+        polling: How many steps pass before more is cleared.
+        first: How many of the oldest results stay.
+        exclude: Tools whose results stay.
+        words: What stands in the place of a result.
+    """
+
+    n: int = 5
+    polling: int = 1
+    first: int = 1
+    exclude: frozenset[str] = frozenset()
+    words: Words = cleared
+
+    def __call__(self, ground: Ground, upto: int, layout: Layout) -> Layout:
+        """Make a layout smaller."""
+        acts = ground.acts.upto(upto)
+        stop = max(0, len(acts) // self.polling * self.polling - self.n)
+        changes: dict[int, list[Rewrite]] = {}
+        may: frozenset[int] | None = None
+        for act in reversed(acts[self.first : stop]):
+            if touched(layout, act.index, act.answer):
+                break  # what is older was cleared at an earlier step
+            may = frozenset(free(ground, upto, layout)) if may is None else may
+            if act.index in may and act.tool.casefold() not in self.exclude:
+                changes.setdefault(act.index, []).append(_line(act, self.words))
+        return edited(ground, upto, layout, changes, "mask")
+
+
+def _line(act: Act, words: Words) -> Rewrite:
+    handle = act.answer.origin
+    assert handle is not None  # noqa: S101 - an act's result is recorded
+    return Rewrite(target=handle, text=words(handle, act.said), reason=Reason.OFFLOADED)
+
+
+def clear(how: Clear) -> Operator:
+    """Give the operator that clears in some way."""
+    return Operator("clear", Loss.REVERSIBLE, how, _RESPECTS)
+
+
+def mask(how: Mask) -> Operator:
+    """Give the operator that masks in some way."""
+    return Operator("mask", Loss.REVERSIBLE, how, _RESPECTS)

@@ -1,0 +1,98 @@
+"""What later work has made pointless: the same output twice, a file read again, a write written over, a failure since fixed.
+
+Costs no model call. (OpenCode's DCP plugin has three of them: deduplication, superseded writes, purged errors;
+tarquinen/opencode-dynamic-context-pruning, lib/strategies.) It blanks the arguments of calls; ours leaves calls whole, because a model
+repeats what it reads of its own calls: an exchange whose calls are of no more use goes as a whole, with a line in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypeAlias
+
+from palaver.context.ground import Ground, Layout
+from palaver.context.operators.forms import edited, free, touched, with_holes
+from palaver.context.operators.operator import Loss, Operator
+from palaver.context.operators.properties import Property
+from palaver.context.texts import asked_again, done_over, failed_once, read_again, said_again
+from palaver.context.work import Act, Acts, error_line
+from palaver.log import Handle
+from palaver.messages import Role, TextContent, ToolCallContent, ToolResultContent
+from palaver.view import Reason, Rewrite
+
+__all__ = ["ASKED_AGAIN", "DEDUPE", "DROP_SUPERSEDED", "OUTDATED_READS", "PURGE_FAILED"]
+
+_WORDS = 400
+"""Characters of its own words that a response may have and still be of no more use when its calls are."""
+
+_Words: TypeAlias = "Callable[[Handle, Act], str]"
+_Places: TypeAlias = "Callable[[Acts], Mapping[int, int]]"
+_RESPECTS = frozenset({Property.ONE_FORM, Property.NOTHING_LEFT_OUT})
+
+
+def _results(ground: Ground, upto: int, layout: Layout, *, name: str, places: _Places, words: _Words) -> Layout:
+    """Show the results that are of no more use at `upto` as lines."""
+    changes: dict[int, list[Rewrite]] = {}
+    may = frozenset(free(ground, upto, layout))
+    for place, since in places(ground.acts).items():
+        act = ground.acts.all[place]
+        handle = act.answer.origin
+        if since <= upto and act.index in may and handle is not None and not touched(layout, act.index, act.answer):
+            line = Rewrite(target=handle, text=words(handle, act), reason=Reason.OFFLOADED)
+            changes.setdefault(act.index, []).append(line)
+    return edited(ground, upto, layout, changes, name)
+
+
+def _on_results(name: str, places: _Places, words: _Words) -> Operator:
+    return Operator(name, Loss.REVERSIBLE, partial(_results, name=name, places=places, words=words), _RESPECTS)
+
+
+def _failure(handle: Handle, act: Act) -> str:
+    content = act.answer.content
+    return failed_once(handle, error_line(content) if isinstance(content, ToolResultContent) else "")
+
+
+DEDUPE = _on_results("dedupe", lambda acts: acts.repeated, lambda handle, _: said_again(handle))
+"""Of outputs that say the same, the newest is shown."""
+
+OUTDATED_READS = _on_results("outdated_reads", lambda acts: acts.outdated, lambda handle, _: read_again(handle))
+"""Of what was looked at twice in the same way, the newest is shown."""
+
+ASKED_AGAIN = _on_results("asked_again", lambda acts: acts.asked_again, lambda handle, _: asked_again(handle))
+"""Of calls of the same tool with the same arguments, the newest output is shown, also where the outputs differ."""
+
+PURGE_FAILED = _on_results("purge_failed", lambda acts: acts.fixed, _failure)
+"""Of a failure that was fixed since, the line that names the error is shown."""
+
+
+def _superseded(ground: Ground, upto: int, layout: Layout) -> Layout:
+    """Leave out the exchanges that did nothing but write what was written over since, or fail at what succeeded since."""
+    acts = ground.acts
+    useless: dict[int, list[Act]] = {}
+    for place in range(acts.count(upto)):
+        act = acts.all[place]
+        since = min(acts.overwritten.get(place, upto + 1), acts.fixed.get(place, upto + 1))
+        if since <= upto:
+            useless.setdefault(act.index, []).append(act)
+    may = frozenset(free(ground, upto, layout)) - ground.held(upto)
+    lines = {
+        index: done_over(found[0].call.origin, [act.deed.of for act in found])
+        for index, found in useless.items()
+        if index in may and found[0].call.origin is not None and _nothing_else(ground, index, len(found))
+    }
+    return with_holes(ground, upto, layout, lines, "drop_superseded")
+
+
+def _nothing_else(ground: Ground, index: int, acts: int) -> bool:
+    """Tell whether an exchange holds so many calls and hardly any words."""
+    turns = ground.view.exchanges[index].turns
+    blocks = turns[0].blocks if turns[0].role is Role.ASSISTANT else ()
+    words = sum(len(block.content.content) for block in blocks if isinstance(block.content, TextContent))
+    return words <= _WORDS and sum(isinstance(block.content, ToolCallContent) for block in blocks) == acts
+
+
+DROP_SUPERSEDED = Operator(
+    "drop_superseded", Loss.LOSSY, _superseded, frozenset({Property.ONE_FORM, Property.HELD, Property.TOOL_LOOP})
+)
+"""Exchanges that did nothing but what was done over since leave the view."""

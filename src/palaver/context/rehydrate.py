@@ -1,0 +1,116 @@
+"""Bring back the files that were worked on last, when the exchanges that showed them leave the view.
+
+(Claude Code re-reads up to five files of 5,000 tokens each, 50,000 in all, after it has compacted.) What a file says is taken from the ledger,
+where somebody can read files; else from the log: what was last read of it, or written to it, if nothing changed it since. Either way the
+text becomes part of the plan, so a past view never depends on the disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from palaver.context.ground import Ground, Layout, StandIn
+from palaver.context.record.carried import sources_of
+from palaver.context.texts import file_as_seen
+from palaver.context.work import Act
+from palaver.messages import Trust
+from palaver.view import Insert, Reason
+
+__all__ = ["Rehydrating"]
+
+_SHARE = 4
+"""At most a quarter of what a cut leaves is for files."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What was last seen of a file."""
+
+    path: str
+    act: Act
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rehydrating:
+    """Stands for exchanges with what another stand-in says, and the newest of their files.
+
+    Attributes:
+        stand_in: The other stand-in.
+        files: How many files.
+        each: The most of one file, in the unit of the measure.
+        most: The most of all of them.
+        now: Gives what a file says now, or None.
+    """
+
+    stand_in: StandIn
+    files: int = 5
+    each: int = 5_000
+    most: int = 50_000
+    now: Callable[[str], str | None] | None = field(default=None, compare=False)
+
+    @property
+    def reason(self) -> Reason:
+        """Why exchanges are left out."""
+        return self.stand_in.reason
+
+    def room(self, ground: Ground, upto: int) -> int:
+        """Give what it has at most."""
+        return self.stand_in.room(ground, upto) + self._room(ground)
+
+    def _room(self, ground: Ground) -> int:
+        return max(min(self.most, self.each * self.files, ground.room.low // _SHARE), 0)
+
+    def inserts(self, ground: Ground, layout: Layout) -> tuple[Insert, ...]:
+        """Make what the other one says, and the files."""
+        return (*self.stand_in.inserts(ground, layout), *self._files(ground, layout))
+
+    def _files(self, ground: Ground, layout: Layout) -> Iterator[Insert]:
+        free, left = self._room(ground), self.files
+        gap = ground.gap(layout)
+        for seen in _last_seen(ground, layout):
+            text = self._text(seen)
+            if left == 0 or text is None:
+                continue
+            insert = self._insert(ground, gap, seen, text, min(self.each, free))
+            if insert is not None:
+                free -= ground.inserted(insert.text, insert.label)
+                left -= 1
+                yield insert
+
+    def _text(self, seen: _Seen) -> str | None:
+        said = None if self.now is None else self.now(seen.path)
+        return seen.text if said is None else said
+
+    def _insert(self, ground: Ground, gap: int, seen: _Seen, text: str, room: int) -> Insert | None:
+        """Make the text of one file, of a large one the beginning; None where there is no room for it."""
+        handle = seen.act.call.origin
+        shown, keep = file_as_seen(seen.path, handle, text, 0), len(text)
+        if ground.inserted(shown, "file") > room:
+            free = room - ground.inserted(file_as_seen(seen.path, handle, "", len(text)), "file")
+            keep = len(text) * max(free, 0) // max(ground.meter.text(text), 1) * 9 // 10
+            shown = file_as_seen(seen.path, handle, text[:keep], len(text) - keep)
+        if not keep or ground.inserted(shown, "file") > room:
+            return None
+        exchange = ground.view.exchanges[seen.act.index]
+        return Insert(before=gap, text=shown, label="file", sources=sources_of([exchange]), trust=Trust.OUTSIDE)
+
+
+def _last_seen(ground: Ground, layout: Layout) -> Sequence[_Seen]:
+    """Give the files of the exchanges that a layout leaves out, the one touched last first."""
+    missing = frozenset(ground.missing(layout))
+    found: dict[str, _Seen] = {}
+    for act in ground.acts.all:
+        if act.index in missing and not act.failed and not act.deed.run:
+            for path in (*act.deed.read, *act.deed.wrote):
+                found.pop(path, None)
+                found[path] = _Seen(path, act, _content(act, path))
+    return list(reversed(found.values()))
+
+
+def _content(act: Act, path: str) -> str | None:
+    """Give what an act shows of a file: all that it read or wrote of it; None where it changed a part."""
+    if act.deed.read == (path,) and not act.deed.wrote and act.answer.reason is None:
+        return act.said
+    return act.written if act.whole else None
