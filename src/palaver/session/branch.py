@@ -10,11 +10,14 @@ from palaver.ids import SessionId
 from palaver.log import Entry, Handle, Header, Label, Node, Pin, Place, Span, draft
 from palaver.messages import Content, InvokeCost, Message
 from palaver.session.follower import Follower
+from palaver.session.invocations import Invocations, Latest, latest, recorded
 from palaver.session.marks import labels_in, pins_in
 from palaver.session.overview import message_line
 from palaver.session.recalling import recall, whole
 from palaver.session.transcript import Messages, Stretch, stretches
 from palaver.store.protocol import Store
+from palaver.view import fold
+from palaver.wire import Request
 
 __all__ = ["Branch"]
 
@@ -39,6 +42,7 @@ class Branch:
         self._node = node
         self._follower = follower
         self._last: Header = store.last(node.dialog_id)
+        self._call: Latest | None = None
         self._tell()
 
     @cached_property
@@ -122,6 +126,11 @@ class Branch:
         """The pinned entries, in the order of pinning; reads the headers of the whole dialog."""
         return pins_in(self.store, self._spans())
 
+    @property
+    def invocations(self) -> Invocations:
+        """The model calls that were recorded, each with what it saw; reads the headers of the whole dialog."""
+        return Invocations(self.store, self._spans())
+
     def recall(self, handle: Handle | str) -> Entry | Content:
         """Give back what a handle stands for: an entry, or one block; from any branch of the session.
 
@@ -167,11 +176,28 @@ class Branch:
         ready, payloads = draft(entry)
         for payload in payloads.values():
             self.store.put_blob(payload)
-        header = self.store.annotate(self.dialog_id, ready)
+        return self._took(self.store.annotate(self.dialog_id, ready))
+
+    def _took(self, header: Header) -> Handle:
+        """Take note of an entry that was written beside the turn."""
         if header.turn_head == self._last.turn_head:
             self._last = header
             self._tell()
         return Handle(self.dialog_id, header.seq)
+
+    def record_call(self, request: Request) -> Handle:
+        """Record that a model is asked, and what it sees, so that `invocations` gives it back to the byte.
+
+        Costs what changed since the call before; belongs before the call, so that a crash during it leaves a trace.
+
+        Raises:
+            InvalidInput: The request was not compiled from a view of this dialog.
+        """
+        before = self._call or latest(self.store, self.dialog_id)
+        entry, call = recorded(lambda at: fold(self.store, self.dialog_id, at), self.dialog_id, request, before)
+        place = self.annotate(entry)
+        self._call = call._replace(seq=place.seq)
+        return place
 
     def reload(self) -> Self:
         """Take note of what other writers have appended, and give the dialog itself."""

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 from pydantic import TypeAdapter
 
 from palaver.log import Handle, Omitted, Place
-from palaver.messages import TextContent, ToolResultContent
+from palaver.messages import TextContent, ToolResultContent, canonical_json
 from palaver.view.checkpoint import omitted
 from palaver.view.edits import handle_of, omission, rewrite
 from palaver.view.reasons import Reason
@@ -52,7 +52,7 @@ def manifest(view: View, folded: View) -> Manifest:
         folded: `fold(reader, view.dialog_id, view.at)`.
 
     Returns:
-        The manifest; `restored` makes the view of it again.
+        The manifest; `restored` makes the view of it again, but for the facts and sources of derived texts, which no model sees.
     """
     known = _Known(folded)
     items: list[Any] = []
@@ -61,7 +61,7 @@ def manifest(view: View, folded: View) -> Manifest:
         index = known.index(exchange)
         found = None if index is None else _edits(folded.exchanges[index], exchange)
         if index is None or found is None:
-            items.append(_spelling().dump_python(replace(exchange, stale=False), mode="json"))
+            items.append(_spelling().dump_python(_as_seen(exchange), mode="json"))
             continue
         edits += found
         if items and isinstance(items[-1], list) and items[-1][1] == index:
@@ -107,26 +107,32 @@ def _spelling() -> TypeAdapter[Exchange]:
 
 
 def changed(stored: Mapping[str, Any], before: Mapping[str, Any]) -> Manifest:
-    """Give a manifest as a difference to an earlier one: of each list, what stands between a common beginning and a common end."""
-    return {"at": stored["at"], **{name: _difference(stored[name], before[name]) for name in _LISTS}}
+    """Give a manifest as a difference to an earlier one: of each list, the runs `[start, stop]` that the earlier one has too, and what is new."""
+    return {"at": stored["at"], **{name: list(_difference(stored[name], before[name])) for name in _LISTS}}
 
 
 def patched(difference: Mapping[str, Any], before: Mapping[str, Any]) -> Manifest:
     """Give the whole manifest that `changed` made a difference of."""
-    return {"at": difference["at"], **{name: _undone(difference[name], before[name]) for name in _LISTS}}
+    return {"at": difference["at"], **{name: list(_undone(difference[name], before[name])) for name in _LISTS}}
 
 
-def _difference(new: Sequence[Any], old: Sequence[Any]) -> list[Any]:
-    shorter = min(len(new), len(old))
-    head = next((index for index in range(shorter) if new[index] != old[index]), shorter)
-    room = shorter - head
-    tail = next((count for count in range(room) if new[-1 - count] != old[-1 - count]), room)
-    return [head, list(new[head : len(new) - tail]), tail]
+def _difference(new: Sequence[Any], old: Sequence[Any]) -> Iterator[dict[str, Any]]:
+    standing = {canonical_json(item): index for index, item in reversed(list(enumerate(old)))}
+    places = [standing.get(canonical_json(item), -1) for item in new]
+    # what is next to each other in both is one run; all that is new keeps the same distance and is one run, too
+    runs = groupby(enumerate(places), key=lambda one: None if one[1] < 0 else one[1] - one[0])
+    for _, run in runs:
+        indexes = [index for index, _ in run]
+        start = places[indexes[0]]
+        if start < 0:
+            yield {"new": [new[index] for index in indexes]}
+        else:
+            yield {"kept": [start, start + len(indexes)]}
 
 
-def _undone(difference: Sequence[Any], old: Sequence[Any]) -> list[Any]:
-    head, between, tail = difference
-    return [*old[:head], *between, *old[len(old) - tail :]]
+def _undone(difference: Sequence[Mapping[str, Any]], old: Sequence[Any]) -> Iterator[Any]:
+    for run in difference:
+        yield from run["new"] if "new" in run else old[slice(*run["kept"])]
 
 
 # --- what is shown of the fold -------------------------------------------------------------------------------------------------------
@@ -193,6 +199,15 @@ def _said(block: Block) -> str:
     if isinstance(content, ToolResultContent):
         return content.text()
     return content.content if isinstance(content, TextContent) else ""
+
+
+def _as_seen(exchange: Exchange) -> Exchange:
+    """Give an exchange as the model sees it: what the next record is made from is not shown, and would be most of the manifest."""
+    turns = tuple(
+        replace(turn, blocks=tuple(replace(block, facts="", sources=()) for block in turn.blocks))
+        for turn in exchange.turns
+    )
+    return replace(exchange, turns=turns, stale=False)
 
 
 def _shown(exchange: Exchange, edits: Mapping[Handle, Mapping[str, Any]]) -> Exchange:
