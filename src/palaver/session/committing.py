@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from palaver.errors import Conflict, InvalidInput
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Compaction, Handle, Header, Node, Reader, Span, decode_entry, draft, next_header
+from palaver.store.protocol import Store
 from palaver.view import View, checkpoint, fold, held
 from palaver.view.lines import material
 
-__all__ = ["MARGIN", "compaction", "undoing"]
+__all__ = ["MARGIN", "compaction", "in_one_step", "undoing"]
 
 MARGIN = 0.05
 """By how much a view must become smaller to be worth a commit: each one costs the provider's cache of all that follows it."""
@@ -62,6 +63,23 @@ class _With(Reader):
         return dialog_id == self._dialog and start <= self._header.seq and (stop is None or self._header.seq < stop)
 
 
+def in_one_step(store: Store, dialog_id: DialogId, make: Callable[[], Compaction]) -> Header:
+    """Make an entry and write it, both about the same log: what another writer added in between is looked at before it is written.
+
+    Args:
+        store: Where the dialog lies.
+        dialog_id: The dialog.
+        make: Makes the entry for the log as it stands, or refuses.
+    """
+    looked_at = store.last(dialog_id).seq
+    entry = make()
+    with store.together():  # other writers wait from here on
+        if store.last(dialog_id).seq != looked_at:
+            entry = make()
+        ready, _ = draft(entry)
+        return store.annotate(dialog_id, ready)
+
+
 def compaction(reader: Reader, view: View, *, policy: str, before: int, after: int, margin: float) -> Compaction:
     """Make the entry that writes a view down, or refuse.
 
@@ -77,7 +95,7 @@ def compaction(reader: Reader, view: View, *, policy: str, before: int, after: i
         Conflict: Another compaction was committed since the view was made.
         InvalidInput: The view is not smaller by the margin, leaves out what every view must hold, or leaves something out unsaid.
     """
-    _require_current(reader, view)
+    _require_current(reader, view.dialog_id, view.at)
     if after > before * (1 - margin) or after >= before:
         raise InvalidInput(
             f"The view would have {after:,} tokens instead of {before:,}: not smaller by {margin:.0%}.",
@@ -95,8 +113,10 @@ def undoing(reader: Reader, dialog_id: DialogId, *, at: int) -> Compaction:
     It undoes the newest of the dialog's own compactions up to entry `at` that is not undone yet: compactions are a stack.
 
     Raises:
+        Conflict: Another compaction was committed since.
         InvalidInput: Every compaction of the dialog is undone, it has none, or its view starts from one that an ancestor made.
     """
+    _require_current(reader, dialog_id, at)
     undone = _in_force(reader, dialog_id, at)
     if undone < 0:
         raise _nothing_to_undo(reader, dialog_id, at)
@@ -142,12 +162,12 @@ def _nothing_to_undo(reader: Reader, dialog_id: DialogId, at: int) -> InvalidInp
     )
 
 
-def _require_current(reader: Reader, view: View) -> None:
-    last = reader.last(view.dialog_id)
-    known = reader.header(view.dialog_id, view.at).view_base if view.at >= 0 else -1
+def _require_current(reader: Reader, dialog_id: DialogId, at: int) -> None:
+    last = reader.last(dialog_id)
+    known = reader.header(dialog_id, at).view_base if at >= 0 else -1
     if last.view_base != known:
         raise Conflict(
-            view.dialog_id, known, last.view_base, hint="A compaction was committed meanwhile: make the view anew."
+            dialog_id, known, last.view_base, hint="A compaction was committed meanwhile: reload, and look anew."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, overload
 
 from palaver.context import Composed
@@ -14,7 +15,7 @@ from palaver.messages import Content, ImageContent, Message, Role, TextContent
 from palaver.prompts import Prompt, Runtime, get_default_runtime, temporary_prompt
 from palaver.session.branch import Branch
 from palaver.session.carrying import carry, unpack
-from palaver.session.committing import MARGIN, compaction, undoing
+from palaver.session.committing import MARGIN, compaction, in_one_step, undoing
 from palaver.session.composing import BudgetLike, PolicyLike, composed, tokens_of
 from palaver.session.family import Family, made_up_name
 from palaver.session.overview import tree_lines
@@ -421,8 +422,8 @@ class Dialog(Branch):
         if view.dialog_id != self.dialog_id:
             raise InvalidInput(f"This is a view of dialog {view.dialog_id}, not of {self.dialog_id}.")
         by = view.policies[-1] if view.policies else ""
-        entry = compaction(self.store, view, policy=by, before=before, after=after, margin=margin)
-        return self.annotate(entry)
+        make = partial(compaction, self.store, view, policy=by, before=before, after=after, margin=margin)
+        return self._took(in_one_step(self.store, self.dialog_id, make))
 
     def undo(self) -> Handle:
         """Undo the newest commit that is not undone yet, by an entry of its own: what that commit left out is back.
@@ -431,9 +432,11 @@ class Dialog(Branch):
         again, commit anew.
 
         Raises:
+            Conflict: Another compaction was committed since the last `reload`.
             InvalidInput: The dialog has no compaction of its own, or every one is undone; one that it inherited is undone where it was made.
         """
-        return self.annotate(undoing(self.store, self.dialog_id, at=self._last.seq))
+        make = partial(undoing, self.store, self.dialog_id, at=self._last.seq)
+        return self._took(in_one_step(self.store, self.dialog_id, make))
 
 
 class Derived(Dialog):
