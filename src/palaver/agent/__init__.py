@@ -7,6 +7,7 @@ from palaver.agent.call_session import AgentCallSession
 from palaver.agent.events import (
     AgentEvent,
     AnswerRefused,
+    Asking,
     CallEnded,
     CallProgress,
     CallStarting,
@@ -25,6 +26,7 @@ __all__ = [
     "AgentCallSession",
     "AgentEvent",
     "AnswerRefused",
+    "Asking",
     "CallEnded",
     "CallProgress",
     "CallStarting",

@@ -130,10 +130,10 @@ def _failed(run: Run, error: ProviderError) -> None:
 async def _once(run: Run, closing: str) -> InvokeResult:
     settings = run.settings
     working = _seen(run, closing)
-    args: dict[str, Any] = dict(settings.model_args)
+    args: dict[str, Any] = {"stream": run.sink.heard, **settings.model_args}
     if closing:
         args["tool_choice"] = "none"
-    run.hearing = None
+    run.hearing, run.asked = None, False
     try:
         result = await settings.invoker.invoke(
             working.dialog,
@@ -143,14 +143,15 @@ async def _once(run: Run, closing: str) -> InvokeResult:
             parser_args=settings.parser_args,
             metadata=settings.metadata,
             api_type=settings.api_type,
-            stream_handler=run.hear if run.sink.heard else None,
+            stream_handler=run.hear,
         )
     except PalaverError:
         raise
     except Exception as error:
         raise CallbackFailed("invoker", error, session=run.session) from error
     run.hearing = None
-    run.dialog.annotate(Invocation(model=settings.model, manifest=_manifest(run, working, result)))
+    if not run.asked:  # an invoker that does not say what it sends
+        run.dialog.annotate(Invocation(model=settings.model, manifest={"at": working.at}))
     return result
 
 
@@ -169,19 +170,6 @@ def _seen(run: Run, closing: str) -> Working:
         raise
     except Exception as error:
         raise CallbackFailed("context manager", error, session=run.session) from error
-
-
-def _manifest(run: Run, working: Working, result: InvokeResult) -> dict[str, Any]:
-    """Say what a call saw."""
-    composed = working.composed
-    return {
-        "at": working.at,
-        "request": result.request_digest,
-        "repairs": sum(one.why == REFUSED for one in run.turn.attempts),
-        "policy": "" if composed is None else composed.plan.policy,
-        "omitted": len(working.view.omissions),
-        "usage": {} if result.message is None else dict(result.message.usage),
-    }
 
 
 # --- the answer ------------------------------------------------------------------------------------------------------------

@@ -8,10 +8,12 @@ from typing import Any, Literal, TypeAlias
 from palaver.errors import ProviderError
 from palaver.messages import Message, ToolCallContent, ToolResultContent
 from palaver.models import BlockEvent, End, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
+from palaver.wire import Request
 
 __all__ = [
     "AgentEvent",
     "AnswerRefused",
+    "Asking",
     "CallEnded",
     "CallProgress",
     "CallStarting",
@@ -21,6 +23,14 @@ __all__ = [
     "Retrying",
     "TurnFinished",
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """The model is about to be asked; that, and what it sees, is durable already."""
+
+    request: Request
+    type: Literal["asking"] = field(default="asking", init=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +158,7 @@ AgentEvent: TypeAlias = (
     | BlockEvent
     | UsageEvent
     | End
+    | Asking
     | Delivered
     | CallStarting
     | CallProgress

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from palaver.agent.structure import asked_addons, asked_format
+from palaver.agent.events import Asking
 from palaver.errors import BrokenAnswer, ParseError
 from palaver.messages import APITypes, AssistantMessage, InvokeCost, Message
 from palaver.messages.frozen import EMPTY
@@ -14,7 +14,7 @@ from palaver.models import Assembly, Event, Provider
 from palaver.models.retry import Retry
 from palaver.prompts import Prompt
 from palaver.session import Dialog
-from palaver.wire import Call, Report, Request
+from palaver.wire import Call, Request
 
 __all__ = ["InvokeResult", "Invoker", "ProviderInvoker", "StreamHandler"]
 
@@ -33,16 +33,14 @@ class InvokeResult:
         raw_response: The provider's own answer, as its adapter gives it.
         model_args: What it was asked with beside the conversation.
         execution_errors: What was wrong with the answer: a parser's error, or several.
-        request_digest: The SHA-256 of the request that was sent, or empty.
-        report: What the provider did not get as the view shows it.
+        request: The request that was sent, where the invoker says.
     """
 
     message: Message | None = None
     raw_response: Any = field(default=None, repr=False)
     model_args: Mapping[str, Any] = EMPTY
     execution_errors: tuple[BaseException, ...] = ()
-    request_digest: str = ""
-    report: Report = field(default_factory=Report, repr=False)
+    request: Request | None = field(default=None, repr=False)
 
     @property
     def has_errors(self) -> bool:
@@ -96,7 +94,8 @@ class Invoker(Protocol):
             responder: The name of the answer's sender.
             metadata: What is to be kept with the answer.
             api_type: Which of a provider's interfaces, where an invoker has several.
-            stream_handler: What is told of each event; without one the answer may come whole.
+            stream_handler: What is told that the model is asked, and of each event of its answer; without one the answer may come whole.
+                What it raises before the model is asked ends the call.
 
         Raises:
             ProviderError: The provider gave no whole answer.
@@ -132,6 +131,7 @@ class ProviderInvoker:
     ) -> InvokeResult:
         """Ask once; as `Invoker.invoke`."""
         request = self._request(dialog, model, prompt, {"stream": stream_handler is not None, **model_args})
+        await _tell(stream_handler, Asking(request))
         message, raw = await self._answer(request, stream_handler)
         known: dict[str, Any] = {"metadata": {**message.metadata, **(metadata or {})}}
         if responder != "assistant":
@@ -149,16 +149,15 @@ class ProviderInvoker:
             raw_response=raw,
             model_args=dict(model_args),
             execution_errors=errors,
-            request_digest=request.digest,
-            report=request.report,
+            request=request,
         )
 
     def _request(self, dialog: Dialog, model: str, prompt: Prompt | None, args: Mapping[str, Any]) -> Request:
         profile = self.provider.profile_for(model)
         call = {name: value for name, value in args.items() if name in _CALL_FIELDS}
-        options = {} if prompt is None else asked_format(prompt, profile) | asked_addons(prompt, profile)
-        parameters = options | {name: value for name, value in args.items() if name not in _CALL_FIELDS}
-        return dialog.request(profile, model, parameters=parameters, **call)
+        options = {} if prompt is None else {"format": prompt.answer, "provider_tools": prompt.addon_args}
+        parameters = {name: value for name, value in args.items() if name not in _CALL_FIELDS}
+        return dialog.request(profile, model, parameters=parameters, **{**options, **call})
 
     async def _answer(self, request: Request, handler: StreamHandler | None) -> tuple[AssistantMessage, Any]:
         """Read the events to the end; what came of an answer that breaks off goes with the error."""
@@ -177,7 +176,7 @@ class ProviderInvoker:
         return assembly.partial, raw
 
 
-async def _tell(handler: StreamHandler | None, event: Event) -> None:
+async def _tell(handler: StreamHandler | None, event: Event | Asking) -> None:
     if handler is not None:
         waiting = handler(event)
         if waiting is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field
 
 from palaver.agent.call_session import AgentCallSession, State
+from palaver.agent.events import Asking
 from palaver.agent.inbox import deliveries
 from palaver.agent.settings import Settings
 from palaver.agent.sink import Sink
@@ -38,6 +39,7 @@ class Run:
         unsaved: Results that the store refused, by dialog and call: the first thing that is written when it takes them again.
         undecided: Calls that the approver left to somebody else.
         hearing: The answer that is coming, as far as it has come.
+        asked: Whether it is recorded that the model is being asked.
     """
 
     settings: Settings
@@ -50,6 +52,7 @@ class Run:
     unsaved: MutableMapping[tuple[str, str], ToolMessage] = field(default_factory=dict)
     undecided: set[str] = field(default_factory=set)
     hearing: Assembly | None = None
+    asked: bool = False
 
     @property
     def step(self) -> int:
@@ -131,15 +134,22 @@ class Run:
         if self.sink.fault is not None:
             raise CallbackFailed("stream handler", self.sink.fault, session=self.session) from self.sink.fault
 
-    async def hear(self, event: Event) -> None:
-        """Take an event of the answer that is coming, and pass it on."""
+    async def hear(self, event: Event | Asking) -> None:
+        """Take an event of the answer that is coming, and pass it on. That the model is asked is recorded before it is."""
+        if isinstance(event, Asking):
+            self.dialog.record_call(event.request)
+            self.asked = True
+        else:
+            self._assemble(event)
+        await self.sink.emit(event)
+
+    def _assemble(self, event: Event) -> None:
         if self.hearing is None:
             self.hearing = Assembly(model=self.settings.model)
         try:
             self.hearing.add(event)
         except BrokenAnswer:  # whoever asked for the answer finds this, too, and says so
             self.hearing = None
-        await self.sink.emit(event)
 
     def cut_off(self) -> Iterable[Entry]:
         """Give the entry that keeps an answer of which only a part came; nothing where nothing did."""

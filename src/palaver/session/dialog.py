@@ -10,7 +10,7 @@ from typing import Any, overload
 from palaver.context import Composed
 from palaver.errors import InvalidInput, UnknownPrompt
 from palaver.ids import BlobId, DialogId, new_dialog_id, new_session_id, now
-from palaver.log import Entry, Handle, MessageEntry, Node
+from palaver.log import Entry, Handle, Header, MessageEntry, Node
 from palaver.messages import Content, ImageContent, Message, Role, TextContent
 from palaver.prompts import Prompt, Runtime, get_default_runtime, temporary_prompt
 from palaver.session.branch import Branch
@@ -30,7 +30,7 @@ from palaver.session.window import check_window, window
 from palaver.session.words import as_mapping, said, stamped
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord, Store
-from palaver.view import Folding, Plan, View, apply, fold
+from palaver.view import Plan, View, apply
 from palaver.wire import Call, Profile, Request
 from palaver.wire import compile as compile_request
 from palaver.wire import profile as find_profile
@@ -89,7 +89,6 @@ class Dialog(Branch):
     def _attach(self, family: Family[Dialog], node: Node, top: Prompt | None) -> None:
         super().__init__(family.store, node, family.follower)
         self._family = family
-        self._folding = Folding(family.store, node)
         self._top: Prompt | str | None = top
         family.live[node.dialog_id] = self
 
@@ -359,12 +358,6 @@ class Dialog(Branch):
         found = self.recall(handle)
         return None if isinstance(found, Entry) else found
 
-    def _seen(self, at: int | None) -> View:
-        """Give everything: the newest view from the one before and what came since, an earlier one by itself."""
-        if at is None or at == self._last.seq:
-            return self._folding.view(self._last)
-        return fold(self.store, self.dialog_id, at)
-
     def derive(self, view: View) -> Dialog:
         """Give a dialog that is never written back: its view is this one, its messages are what the model sees of it."""
         return Derived(self._family, self.owner, self.top_prompt, view)
@@ -442,7 +435,8 @@ class Dialog(Branch):
 class Derived(Dialog):
     """A dialog that is never written back: what context managers get and give.
 
-    Its view is the one it was made from, until something is appended to it.
+    Its view is the one it was made from, until something is appended to it. Its messages are written down, into a store of its own, when
+    they are first asked for: a working copy that is only compiled costs nothing.
     """
 
     def __init__(self, family: Family[Dialog], owner: str, top: Prompt | None, view: View) -> None:
@@ -450,13 +444,26 @@ class Derived(Dialog):
         scratch = Scratch(family.store)
         scratch.create_session(SessionRecord(session_id=family.session_id, name=family.record.name))
         own: Family[Dialog] = Family(scratch, family.session_id, family.runtime)
-        self._attach(own, own.new_root(owner), top)
-        self.record(*(MessageEntry(message=message) for message in messages_of(view, family.store)))
         self._view = view
-        self._length = self._last.seq
+        self._source = family.store
+        self._length: int | None = None  # of what was written down; None before
+        self._attach(own, own.new_root(owner), top)
+
+    @property
+    def _last(self) -> Header:
+        if self._length is None:
+            self._length = -1
+            self.record(*(MessageEntry(message=message) for message in messages_of(self._view, self._source)))
+            self._length = self._newest.seq
+        return self._newest
+
+    @_last.setter
+    def _last(self, header: Header) -> None:
+        self._newest = header
 
     def _seen(self, at: int | None) -> View:
-        return self._view if at is None and self._last.seq == self._length else super()._seen(at)
+        as_made = self._length is None or self._newest.seq == self._length
+        return self._view if at is None and as_made else super()._seen(at)
 
 
 def _prompt(runtime: Runtime, path: str | None) -> Prompt | None:

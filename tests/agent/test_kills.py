@@ -1,0 +1,192 @@
+"""The kill sweep: a process that dies in a turn of thirty steps, behind each write and within effects, and what the next one makes of it."""
+
+import itertools
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from palaver import Dialog, MemoryStore, Session, SqliteStore, Store
+from palaver.agent.calls import UNKNOWN
+from palaver.log.entries import Custom, TurnEnded
+from palaver.testing.kills import dying_store
+from tests.agent import long_turn
+from tests.agent.helper import entries
+
+ROOT = Path(__file__).resolve().parents[2]
+WRITES = 150
+"""More writes of entries than an undisturbed turn makes; how many it makes is measured below."""
+
+
+class Died(BaseException):
+    """The process would be dead now."""
+
+
+def die() -> None:
+    """End the process, as far as a test can be one."""
+    raise Died
+
+
+def effects_of(path: Path) -> Counter[tuple[str, int]]:
+    """Count what the tools did."""
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return Counter((what, number) for what, number in map(json.loads, lines))
+
+
+def check(dialog: Dialog, effects: Path, deaths: int) -> None:
+    """Hold a finished log to the outcome table."""
+    messages = list(dialog.messages)
+    calls = [call for message in messages for call in message.tool_calls()]
+    results = {block.id: block for message in messages for block in message.tool_results()}
+    answered = Counter(block.id for message in messages for block in message.tool_results())
+    said = [message.text_content() for message in messages if message.is_assistant_side]
+    done = effects_of(effects)
+    numbers = [call.args["number"] for call in calls]
+    assert numbers == list(range(1, long_turn.STEPS + 1)), "every step was asked for once, in order"
+    assert said[-1] == "Done: everything."
+    assert set(answered.values()) == {1}, "one result a call"
+    unknown = 0
+    for call in calls:
+        what = {"write_line": "write", "look": "look"}[call.name]
+        times = done[what, call.args["number"]]
+        if results[call.id].text() == UNKNOWN:
+            unknown += 1
+            assert call.name == "write_line", "what may run again is run again"
+            assert times <= 1
+        else:
+            assert results[call.id].text() == f"{what} {call.args['number']}"
+            assert times == 1 or (call.name == "look" and times >= 1), "no recorded result ran twice"
+    assert unknown <= 2 * deaths, "only what was begun and cut off is unknown: two calls at most run at a time"
+    kept = [entry for entry in entries(dialog) if isinstance(entry, Custom) and entry.custom_type == "palaver.attempt"]
+    assert [entry.data["why"] for entry in kept] == ["refused"], "the refused answer was not asked for again"
+    assert [message.role.value for message in messages].count("user") == 1
+    last = entries(dialog)[-1]
+    assert isinstance(last, TurnEnded)
+    assert last.outcome == "final"
+
+
+def interrupted_in_process(store: Store, effects: Path, writes: int) -> bool:
+    """Answer, and stop as if dead behind a write; tell whether the turn was answered before."""
+    try:
+        long_turn.go_on(dying_store(store, writes, die), effects)
+    except Died:
+        return False
+    except BaseExceptionGroup as group:  # it died within a batch of calls
+        if group.subgroup(Died) is None:
+            raise
+        return False
+    return True
+
+
+def child(store: Path, effects: Path, writes: int, dies_at: int = -1) -> bool:
+    """Answer in a process of its own that is killed behind a write, or within an effect; tell whether the turn was answered before."""
+    program = [sys.executable, "-m", "tests.agent.long_turn", str(store), str(effects), str(writes), str(dies_at)]
+    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode in {0, -9}, done.stderr
+    return done.returncode == 0
+
+
+def made_by_an_undisturbed_turn(tmp_path: Path) -> int:
+    """Count the writes of an undisturbed turn."""
+    store = dying_store(MemoryStore())
+    long_turn.begin(store, tmp_path / "none")
+    begun: int = store.made  # type: ignore[attr-defined]
+    long_turn.go_on(store, tmp_path / "undisturbed")
+    check(Session.open(long_turn.NAME, store).root, tmp_path / "undisturbed", 0)
+    return int(store.made) - begun  # type: ignore[attr-defined]
+
+
+def test_an_undisturbed_turn_keeps_the_promise(tmp_path: Path) -> None:
+    """The table holds where nothing happens, and the sweep's range covers every write."""
+    assert long_turn.STEPS * 3 < made_by_an_undisturbed_turn(tmp_path) < WRITES
+
+
+def sweep(tmp_path: Path, points: list[int], run: Callable[[Store, Path, int], bool]) -> None:
+    """Die behind each of the writes once, go on undisturbed, and check."""
+    for point in points:
+        store, effects = MemoryStore(), tmp_path / f"{point}"
+        long_turn.begin(store, effects)
+        deaths = 0 if run(store, effects, point) else 1
+        if deaths:
+            assert long_turn.go_on(store, effects) == "Done: everything."
+        check(Session.open(long_turn.NAME, store).root, effects, deaths)
+
+
+def test_a_turn_stopped_behind_a_write_is_gone_on_with(tmp_path: Path) -> None:
+    """A dozen writes spread over the turn: whatever was the last one, the final log is what the table promises."""
+    sweep(tmp_path, [1, 2, 3, 4, 5, 6, 23, 24, 25, 26, 60, 110], interrupted_in_process)
+
+
+@pytest.mark.soak
+def test_a_turn_stopped_behind_any_write_is_gone_on_with(tmp_path: Path) -> None:
+    """Every write of the turn."""
+    sweep(tmp_path, list(range(1, made_by_an_undisturbed_turn(tmp_path) + 1)), interrupted_in_process)
+
+
+def killed_until_done(tmp_path: Path, plan: list[tuple[int, int]]) -> None:
+    """Kill a process behind each write, or within each effect, of a plan, one after the other; then let one finish, and check."""
+    path, effects = tmp_path / "store.db", tmp_path / "effects"
+    with closing(SqliteStore(path)) as store:
+        long_turn.begin(store, effects)
+    deaths = 0
+    for writes, dies_at in itertools.chain(plan, itertools.repeat((-1, -1))):
+        if child(path, effects, writes, dies_at):
+            break
+        deaths += 1
+    with closing(SqliteStore(path)) as store:
+        check(Session.open(long_turn.NAME, store).root, effects, deaths)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        [(1, -1), (3, -1), (4, -1), (5, -1)],
+        [(2, -1), (6, -1), (7, -1), (8, -1)],
+        [(-1, 1), (-1, 3), (-1, 6)],
+        [(40, -1), (9, -1), (-1, 20)],
+    ],
+)
+def test_a_process_that_is_killed_loses_nothing_recorded(tmp_path: Path, plan: list[tuple[int, int]]) -> None:
+    """SIGKILL behind a dozen writes and in the middle of effects, several deaths to a turn, over a store on disk."""
+    killed_until_done(tmp_path, plan)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(60))
+def test_a_process_that_is_killed_anywhere_loses_nothing_recorded(tmp_path: Path, seed: int) -> None:
+    """SIGKILL behind writes and within effects drawn at random, up to six deaths to a turn."""
+    draw = Random(seed)  # noqa: S311 - no secret
+    plan = [
+        (draw.randrange(3, 60), -1) if draw.random() < 0.6 else (-1, draw.randrange(1, 40))
+        for _ in range(draw.randrange(1, 7))
+    ]
+    killed_until_done(tmp_path, plan)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(40))
+def test_a_process_that_is_killed_at_any_instant_loses_nothing_recorded(tmp_path: Path, seed: int) -> None:
+    """SIGKILL at instants drawn at random, from outside: before, within and behind writes and effects."""
+    draw = Random(seed)  # noqa: S311 - no secret
+    path, effects = tmp_path / "store.db", tmp_path / "effects"
+    with closing(SqliteStore(path)) as store:
+        long_turn.begin(store, effects)
+    deaths = 0
+    program = [sys.executable, "-m", "tests.agent.long_turn", str(path), str(effects), "-1", "-1"]
+    while True:
+        with subprocess.Popen(program, cwd=ROOT) as process:
+            try:
+                code = process.wait(timeout=draw.uniform(0.3, 3.0) if deaths < 8 else None)
+                assert code == 0
+                break
+            except subprocess.TimeoutExpired:
+                process.kill()
+                deaths += 1
+    with closing(SqliteStore(path)) as store:
+        check(Session.open(long_turn.NAME, store).root, effects, deaths)
