@@ -1,6 +1,7 @@
 """The documentation tells the truth: its Python runs and prints what it says, its links lead somewhere."""
 
 import re
+import traceback
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ SKIP = "skip:"
 
 
 def _page(example: CodeExample) -> str:
-    return str(example.path.relative_to(ROOT))
+    return str(example.path.relative_to(ROOT)) if example.path.is_relative_to(ROOT) else str(example.path)
 
 
 @pytest.mark.parametrize("page", sorted({_page(example) for example in EXAMPLES}))
@@ -31,7 +32,32 @@ def test_the_python_of_a_page_runs(
         if _page(example) != page or opted_out:
             continue
         run = eval_example.run_print_update if eval_example.update_examples else eval_example.run_print_check
-        names.update(run(example, module_globals=names))
+        what = ""
+        try:
+            names.update(run(example, module_globals=names))
+        except Exception as error:  # noqa: BLE001 - whatever a block of a page raises
+            what = _raised(example, error)
+        if what:  # not while the error is handled: pytest prints that one too
+            pytest.fail(what, pytrace=False)
+
+
+def _raised(example: CodeExample, error: Exception) -> str:
+    """Say what a block raised, and where; its traceback has a frame without positions, which pytest cannot print (`StopIteration`)."""
+    path = str(example.path)
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame.f_code.co_filename == path]
+    what = "".join(traceback.format_exception_only(error)).strip()
+    return f"{_page(example)}:{lines[-1] if lines else example.start_line}: {what}"
+
+
+def test_a_block_that_raises_is_named_with_its_line(eval_example: EvalExample, tmp_path: Path) -> None:
+    """A page that is wrong fails its own test, by page and line, and not the whole run."""
+    page = tmp_path / "page.md"
+    page.write_text("# A page\n\n```python\nnumber = 1\nnumber / 0\n```\n")
+    (example,) = find_examples(page)
+    with pytest.raises(ZeroDivisionError) as raised:
+        eval_example.run(example)
+
+    assert re.fullmatch(r".*page\.md:\d+: ZeroDivisionError: .*", _raised(example, raised.value))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=str)

@@ -404,3 +404,28 @@ def test_a_grown_import_that_was_cut_off_is_taken_up(tmp_path: Path, room: int) 
     assert shown(store, done) == shown(fresh, imported(fresh, path))
     assert tools(store, done) == ["Tool1", "Tool3", "Tool5", "Tool7"]
     assert imported(store, path).outcome == "unchanged"
+
+
+def test_a_run_that_is_imported_before_its_first_answer_goes_on(tmp_path: Path) -> None:
+    """The answer gives the run its name; the file and its instance say that it is the one which was imported before. Another instance is not."""
+    store = MemoryStore()
+    path = tmp_path / "run.traj.json"
+
+    def run(count: int, instance: str = "repo-1") -> Imported:
+        extra = {"response": {"id": f"chatcmpl-{instance}", "model": "gpt-5", "usage": {}}, "timestamp": 1767225600.0}
+        messages = [
+            {"role": "system", "content": "You work in a shell."},
+            {"role": "user", "content": f"Mend {instance}."},
+            {"role": "assistant", "content": "I look.", "extra": extra},
+            {"role": "user", "content": "<returncode>0</returncode>"},
+        ]
+        about = {"trajectory_format": "mini-swe-agent-1.1", "instance_id": instance, "info": {}}
+        path.write_text(json.dumps({**about, "messages": messages[:count]}))
+        return imported(store, path)
+
+    first = run(2)
+    assert [(one.session_id, one.outcome) for one in (run(3), run(4))] == [(first.session_id, "grown")] * 2
+    assert run(4).outcome == "unchanged"
+    path = tmp_path / "next.traj.json"
+    waiting = run(2, "repo-2")
+    assert run(4, "repo-3").session_id != waiting.session_id

@@ -98,8 +98,13 @@ class Stubs:
         """Report what was reconstructed."""
         missing = [name for name in self._tools if name not in self._declared]
         if missing:
-            reason = f"Declarations of {len(missing)} tools are not in the recording; made from {self.calls} calls."
+            tools, calls = _counted(len(missing), "tool"), _counted(self.calls, "call")
+            reason = f"The recording does not declare {tools}; what is declared was made from {calls}."
             yield Loss(place=place, reason=reason, code="stub", severity="note")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def no_instructions(place: str) -> Loss:

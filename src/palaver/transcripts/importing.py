@@ -235,6 +235,8 @@ class Importer:
         known = self.store.source(identity)
         if known is not None and known.digest != digest:
             known = self.store.source(_earlier(identity, digest)) or known
+        if known is None and event.key:
+            known = self._unnamed(path, found, event)
         whole = joint(self.store, found.format.name, event)
         if known is None:
             session_id = self._session(path, event, identity) if whole is None else whole.session
@@ -251,6 +253,16 @@ class Importer:
         current = _Current(found.format, event, identity, known, landing)
         current.losses.extend(self._of_beginning(current))
         return current
+
+    def _unnamed(self, path: Path, found: Match, event: Conversation) -> SourceRecord | None:
+        """Find what was imported of a conversation before its file named it, as a run is named by its first answer.
+
+        It is of the same file, and has the same title; another run that took the file's place is a conversation of its own.
+        """
+        known = self.store.source(_identity(path, found, replace(event, key="")))
+        if known is None or known.index is None:
+            return None
+        return known if event.title and self.store.session(known.session_id).name == event.title else None
 
     def _session(self, path: Path, event: Conversation, identity: str) -> SessionId:
         """Make the session, in the trash as long as its import is not complete."""
