@@ -60,6 +60,7 @@ data for the model and never one of these; a broken invariant of palaver itself 
     ├── ParseError (ValueError)          the model's answer lacks what its prompt declared
     ├── InvalidRequest                   a request of ours that the validator refuses: a defect of palaver
     ├── MissingExtra                     a package that palaver can do without is not installed
+    ├── ServerUnreachable                a server of tools cannot be used
     ├── NotReproducible                  what a past call saw cannot be given back to the byte
     └── MediaUnavailable                 the bytes behind a reference are not in memory
 """
@@ -113,6 +114,7 @@ __all__ = [
     "ReplayDiffers",
     "RequestRefused",
     "ScriptExhausted",
+    "ServerUnreachable",
     "StepsExhausted",
     "StoreBusy",
     "StoreClosed",
@@ -751,6 +753,18 @@ class MissingExtra(PalaverError):
             f"{feature} needs the package {self.package}, which is not installed.",
             hint=hint or f"Install it with: pip install 'palaver[{extra}]'.",
         )
+
+
+class ServerUnreachable(PalaverError):
+    """The server of tools ``server_label``, at ``address``, cannot be connected to or does not answer as one."""
+
+    hint = "Check that it runs, its address or program, and what it needs in env or headers."
+
+    def __init__(self, server_label: str, address: str, why: str, *, hint: str = "") -> None:
+        """Say which server, and why not; whoever raises it hides what is secret."""
+        self.server_label = server_label
+        self.address = address
+        super().__init__(f"The server {server_label!r} ({address}) cannot be used: {why}", hint=hint)
 
 
 class NotReproducible(PalaverError):
