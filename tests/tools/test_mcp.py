@@ -11,11 +11,10 @@ from typing import Any
 import anyio
 import pytest
 
-from palaver.errors import InvalidInput, UnknownTool
+from palaver.errors import InvalidInput, ServerUnreachable, UnknownTool
 from palaver.messages import ToolCallContent
 from palaver.tools import CallContext, Progress, Toolbox, ToolOutcome, execute, tool
-from palaver.tools.mcp import MCP, McpSession, connect, without_clashes
-from palaver.tools.mcp.session import ServerUnreachable
+from palaver.tools.mcp import MCP, McpSession, connect
 from tests.tools import everything
 
 pytestmark = [
@@ -208,8 +207,7 @@ def test_names_that_clash_get_the_label(served: everything.Served) -> None:
 
     async def main() -> None:
         async with connect(MCP("one", served.url)) as one, connect(MCP("two", served.url)) as two:
-            functions = without_clashes([echo], one.functions, two.functions)
-            box = Toolbox(functions)
+            box = Toolbox([echo, *one.functions, *two.functions])
             assert {"echo", "one_echo", "two_echo", "two_get-sum"} <= set(box.names)
             answer = await execute(box, ToolCallContent("c", "two_echo", args={"message": "hi"}))
             assert answer.result.text() == "Echo: hi"
@@ -249,7 +247,7 @@ def test_a_server_that_cannot_be_used_is_a_typed_error(server: MCP, why: str) ->
         async with opened(server):
             pass
 
-    with pytest.raises(ServerUnreachable, match="The MCP server 'x'") as caught:
+    with pytest.raises(ServerUnreachable, match="The server 'x'") as caught:
         anyio.run(main)
     assert why in str(caught.value)
 

@@ -5,9 +5,11 @@ from palaver.tools.context import CallContext, Progress
 from palaver.tools.function import Function, ToolFunction, labelled, tool
 from palaver.tools.outcome import Ending, ToolOutcome, ToolReply
 from palaver.tools.running import execute, refuse
+from palaver.tools.servers import MCP
 from palaver.tools.toolbox import Toolbox
 
 __all__ = [
+    "MCP",
     "CallContext",
     "Ending",
     "Function",

@@ -11,6 +11,7 @@ from palaver.errors import InvalidInput
 from palaver.log import ToolSpec
 from palaver.log.entries import Toolset
 from palaver.tools.function import Function
+from palaver.tools.names import without_clashes
 
 __all__ = ["Toolbox"]
 
@@ -23,12 +24,14 @@ class Toolbox:
     def __init__(self, functions: Iterable[Function | Callable[..., Any]] = ()) -> None:
         """Take functions; plain callables become tools as with `@tool`.
 
+        Tools of MCP servers whose name another tool has too get their server's label before it.
+
         Raises:
             InvalidInput: Two have the same name, or a callable cannot be a tool.
         """
         found: dict[str, Function] = {}
-        for given in functions:
-            each = given if isinstance(given, Function) else Function.from_callable(given)
+        made = [each if isinstance(each, Function) else Function.from_callable(each) for each in functions]
+        for each in without_clashes(made):
             if each.name in found:
                 raise InvalidInput(
                     f"Two tools are called {each.name!r}.", hint="Give one another name: extend(name=…)."

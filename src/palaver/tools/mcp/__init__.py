@@ -1,7 +1,6 @@
 """The tools of MCP servers, through the official client. Importing this needs the package `mcp`, the extra of the same name."""
 
-from palaver.tools.mcp.names import without_clashes
 from palaver.tools.mcp.session import McpSession, connect
 from palaver.tools.servers import MCP
 
-__all__ = ["MCP", "McpSession", "connect", "without_clashes"]
+__all__ = ["MCP", "McpSession", "connect"]

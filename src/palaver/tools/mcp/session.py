@@ -16,21 +16,21 @@ from typing import Any
 import anyio
 import anyio.abc
 
-from palaver.errors import PalaverError, UnknownTool
+from palaver.errors import ServerUnreachable, UnknownTool
 from palaver.messages import thaw
 from palaver.tools.binding import Binding
 from palaver.tools.context import CallContext
 from palaver.tools.function import Function
 from palaver.tools.mcp.line import Line, keep, reason
-from palaver.tools.mcp.names import local_names
 from palaver.tools.mcp.results import reply
+from palaver.tools.names import local_names
 from palaver.tools.outcome import ToolReply
 from palaver.tools.servers import MCP
 
 import mcp_types  # isort: skip  # after `line`, which says what is missing where it is
 from mcp import MCPError  # isort: skip
 
-__all__ = ["McpSession", "ServerUnreachable", "connect"]
+__all__ = ["McpSession", "connect"]
 
 _MOST_PAGES = 1_000
 _EXPIRED = (
@@ -38,19 +38,6 @@ _EXPIRED = (
 )
 _CLOSED = "Connection closed"
 _NO_ANSWER = "Server returned an error response"
-
-
-class ServerUnreachable(PalaverError):
-    """The MCP server ``server_label`` cannot be connected to, or does not say what tools it has."""
-
-    hint = "Check that it runs, its address or program, and what it needs in env or headers."
-
-    def __init__(self, server: MCP, why: str) -> None:
-        """Say which server, and why not; secrets are hidden."""
-        self.server_label = server.server_label
-        super().__init__(
-            server.without_secrets(f"The MCP server {server.server_label!r} ({server.address}) cannot be used: {why}")
-        )
 
 
 @asynccontextmanager
@@ -104,7 +91,7 @@ class McpSession:
             with anyio.fail_after(self.server.connect_timeout):
                 found = await self._list()
         except (MCPError, ConnectionError, TimeoutError, ValueError) as error:
-            raise ServerUnreachable(self.server, reason(error)) from error
+            raise ServerUnreachable(self.server.server_label, self.server.address, self._said(error)) from error
         self.functions = tuple(self._functions(found))
         return self.functions
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from palaver.tools.function import Function
 
@@ -27,14 +27,13 @@ def local_names(names: Iterable[str], prefix: str) -> Iterator[str]:
         yield unique
 
 
-def without_clashes(*groups: Iterable[Function]) -> tuple[Function, ...]:
-    """Put functions together; those of a server whose name another has too get the server's label before their name.
+def without_clashes(functions: Sequence[Function]) -> list[Function]:
+    """Give functions with the server's label before the name of those of a server whose name another has too.
 
-    A program's own functions keep their names. Two of them with one name are left as they are, for `Toolbox` to refuse.
+    A program's own functions keep their names. Two of them with one name are left as they are.
     """
-    functions = [each for group in groups for each in group]
     times = Counter(each.name for each in functions)
-    return tuple(_prefixed(each) if times[each.name] > 1 else each for each in functions)
+    return [_prefixed(each) if times[each.name] > 1 else each for each in functions]
 
 
 def _prefixed(function: Function) -> Function:
