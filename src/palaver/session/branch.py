@@ -16,7 +16,7 @@ from palaver.session.overview import message_line
 from palaver.session.recalling import recall, whole
 from palaver.session.transcript import Messages, Stretch, stretches
 from palaver.store.protocol import Store
-from palaver.view import fold
+from palaver.view import Folding, View, fold, header_at
 from palaver.wire import Request
 
 __all__ = ["Branch"]
@@ -42,6 +42,7 @@ class Branch:
         self._node = node
         self._follower = follower
         self._last: Header = store.last(node.dialog_id)
+        self._folding = Folding(store, node)
         self._call: Latest | None = None
         self._tell()
 
@@ -131,6 +132,13 @@ class Branch:
         """The model calls that were recorded, each with what it saw; reads the headers of the whole dialog."""
         return Invocations(self.store, self._spans())
 
+    def _seen(self, at: int | None) -> View:
+        """Give everything up to an own entry: from the view before and what came since where there is one, an earlier one by itself."""
+        upto = self._last if at in {None, self._last.seq} else header_at(self.store, self.dialog_id, at)
+        if upto.seq >= self._folding.at:
+            return self._folding.view(upto)
+        return fold(self.store, self.dialog_id, upto.seq)
+
     def recall(self, handle: Handle | str) -> Entry | Content:
         """Give back what a handle stands for: an entry, or one block; from any branch of the session.
 
@@ -194,7 +202,7 @@ class Branch:
             InvalidInput: The request was not compiled from a view of this dialog.
         """
         before = self._call or latest(self.store, self.dialog_id)
-        entry, call = recorded(lambda at: fold(self.store, self.dialog_id, at), self.dialog_id, request, before)
+        entry, call = recorded(self._seen, self.dialog_id, request, before)
         place = self.annotate(entry)
         self._call = call._replace(seq=place.seq)
         return place

@@ -80,11 +80,19 @@ class Folding:
         self._whole = whole
         self._upto = NOTHING
         self._state: _Fold | None = None
+        self._view: View | None = None
+
+    @property
+    def at(self) -> int:
+        """The number of the last own entry that was read, -1 before the first."""
+        return self._upto.seq
 
     def view(self, upto: Header) -> View:
         """Give the view up to an own entry of the dialog, inclusive, given by its header; `NOTHING` for what is inherited only."""
+        if self._view is not None and self._upto.seq == upto.seq:
+            return self._view
         dialog_id = self._node.dialog_id
-        state, self._state = self._state, None  # whatever raises leaves nothing half taken
+        state, self._state, self._view = self._state, None, None  # whatever raises leaves nothing half taken
         if state is not None and self._leads_to(upto):
             new: tuple[Span, ...] = (Span(dialog_id, self._upto.seq + 1, upto.seq + 1),)
         else:
@@ -94,8 +102,8 @@ class Folding:
                 state.resume(found.checkpoint, read(self._reader, dialog_id, found.kept))
         for line in read(self._reader, dialog_id, new):
             state.take(line)
-        self._state, self._upto = state, upto
-        return state.view(dialog_id, upto.seq)
+        self._state, self._upto, self._view = state, upto, state.view(dialog_id, upto.seq)
+        return self._view
 
     def _leads_to(self, upto: Header) -> bool:
         return self._upto.seq <= upto.seq and (self._whole or self._upto.view_base == upto.view_base)
