@@ -20,7 +20,7 @@ def connected(url: str) -> psycopg.Connection[tuple[object, ...]]:
 
 _EMPTY = """
     DELETE FROM leases; DELETE FROM followers; DELETE FROM tokens; DELETE FROM texts; DELETE FROM indexed; DELETE FROM sources;
-    DELETE FROM bodies; DELETE FROM headers; DELETE FROM dialogs; DELETE FROM sessions; DELETE FROM blobs;
+    DELETE FROM entries; DELETE FROM dialogs; DELETE FROM sessions; DELETE FROM blobs;
 """
 
 
@@ -57,13 +57,13 @@ class PostgresBackend(Backend):
 
     def stored(self, dialog_id: DialogId, seq: int) -> bytes:
         """Read a body as it lies there."""
-        return self._do("SELECT body FROM bodies", dialog_id, seq)
+        return self._do("SELECT body FROM entries", dialog_id, seq)
 
     def damage(self, dialog_id: DialogId, seq: int) -> None:
         """Change its last byte."""
         body = self.stored(dialog_id, seq)
-        self._do("UPDATE bodies SET body = %s", dialog_id, seq, body[:-1] + bytes([body[-1] ^ 1]))
+        self._do("UPDATE entries SET body = %s", dialog_id, seq, body[:-1] + bytes([body[-1] ^ 1]))
 
     def lose(self, dialog_id: DialogId, seq: int) -> None:
         """Take it away."""
-        self._do("DELETE FROM bodies", dialog_id, seq)
+        self._do("UPDATE entries SET body = NULL", dialog_id, seq)

@@ -65,16 +65,15 @@ class _Outcome(Enum):
 
 
 class _TakenError(Exception):
-    """Undoes a transaction whose first entries found their place free, and a later one did not."""
+    """Undoes a transaction whose first entry found its place, and a later one did not."""
 
 
 class Log:
     """The entries of a store, with what is known of where dialogs end: never trusted, only tried."""
 
-    def __init__(self, pool: Connections, channel: str) -> None:
-        """Know nothing yet; `channel` is where followers listen."""
+    def __init__(self, pool: Connections) -> None:
+        """Know nothing yet."""
         self._pool = pool
-        self._channel = channel
         self._ends: dict[DialogId, End] = {}
 
     def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
@@ -154,37 +153,55 @@ class Log:
             raise
 
     def _write(self, plan: _Plan, bodies: Sequence[bytes]) -> bool:
-        lasts = (plan.end.last, *plan.made[:-1])
-        rows = [
-            (*_row(header), plan.end.dialog_no, last.seq, last.total, last.digest, body, self._channel)
-            for header, last, body in zip(plan.made, lasts, bodies, strict=True)
-        ]
-        if len(rows) == 1:
+        if len(bodies) == 1:
             with one_statement(self._pool) as connection:
-                return ask(connection, "place", rows[0]).rowcount == 1
+                return _place(connection, plan.end, plan.made[0], bodies[0])
         with writing(self._pool) as connection:
-            return _all_or_none(connection, rows)
+            if not _place(connection, plan.end, plan.made[0], bodies[0]):
+                return False
+            _place_rest(connection, plan, bodies)
+        return True
 
 
-def _all_or_none(connection: Connection, rows: Sequence[Row]) -> bool:
-    """Send all rows at once, without waiting for the answer to one before sending the next."""
-    with connection.cursor() as cursor:
-        cursor.executemany(statements()["place"], rows)
-        placed = cursor.rowcount
-    if 0 < placed < len(rows):
+def _place(connection: Connection, end: End, made: Header, body: bytes) -> bool:
+    """Write an entry if the dialog ends where we think, and tell whether it does."""
+    name = "place_after" if end.last.seq >= 0 else "place_first"
+    return connection.writing.execute(statements()[name], _row(end.dialog_no, end.last, made, body)).rowcount == 1
+
+
+def _place_rest(connection: Connection, plan: _Plan, bodies: Sequence[bytes]) -> None:
+    """Send all entries but the first at once, without waiting for the answer to one before sending the next."""
+    pairs = zip(plan.made[:-1], plan.made[1:], bodies[1:], strict=True)
+    rows = [_row(plan.end.dialog_no, last, made, body) for last, made, body in pairs]
+    connection.writing.executemany(statements()["place_after"], rows)
+    if connection.writing.rowcount != len(rows):
         raise _TakenError
-    return placed == len(rows)
 
 
 def _ids(text: str | None) -> tuple[str, ...]:
     return () if text is None else tuple(json.loads(text))
 
 
-def _row(header: Header) -> Row:
-    calls = json.dumps(header.calls) if header.calls else None
-    open_calls = json.dumps(header.open_calls) if header.open_calls else None
-    texts = held(header.kind), held(header.role)
-    return (*header[:4], *texts, header.number, calls, open_calls, held(header.response), *header[10:])
+def _row(dialog_no: int, last: Header, made: Header, body: bytes) -> dict[str, object]:
+    return {
+        "dialog_no": dialog_no,
+        "after": last.seq,
+        "after_digest": last.digest,
+        "turn_head": made.turn_head,
+        "view_base": made.view_base,
+        "open_turn": made.open_turn,
+        "kind": held(made.kind),
+        "role": held(made.role),
+        "number": made.number,
+        "calls": json.dumps(made.calls) if made.calls else None,
+        "open_calls": json.dumps(made.open_calls) if made.open_calls else None,
+        "response": held(made.response),
+        "at": made.at,
+        "size": made.size,
+        "total": made.total,
+        "digest": made.digest,
+        "body": body,
+    }
 
 
 def header(row: Row) -> Header:
@@ -233,7 +250,7 @@ def one_body(connection: Connection, dialog_id: DialogId, seq: int) -> bytes:
     if not 0 <= seq < length:
         raise UnknownHandle(str(Handle(dialog_id, seq)))
     row = ask(connection, "body_get", (dialog_no, seq)).fetchone()
-    if row is None:
+    if row is None or row[0] is None:
         raise StoreDamaged(str(Handle(dialog_id, seq)), "its header is there, its body is not")
     return bytes(row[0])
 

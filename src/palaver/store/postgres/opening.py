@@ -86,7 +86,7 @@ class Opener:
         )
 
     def _open(self) -> Connection:
-        connection = psycopg.connect(self._conninfo, autocommit=True, prepare_threshold=0)
+        connection = Connection.connect(self._conninfo, autocommit=True, prepare_threshold=0)
         try:
             self._set_up(connection)
         except BaseException:

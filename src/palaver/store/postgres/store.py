@@ -7,12 +7,15 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
 from itertools import islice
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from palaver.errors import InvalidInput, MissingBlob
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Header, Node
-from palaver.store.postgres import entries, search, sessions, tree
+from palaver.store.following import Wait
+from palaver.store.lease import Change, Lease
+from palaver.store.postgres import entries, leases, search, sessions, tree
 from palaver.store.postgres.address import address
 from palaver.store.postgres.connections import (
     Connections,
@@ -25,6 +28,7 @@ from palaver.store.postgres.connections import (
 )
 from palaver.store.postgres.opening import Opener, prepare
 from palaver.store.postgres.statements import Row
+from palaver.store.postgres.watching import watch
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import check_drafts, check_prefix, checked
 
@@ -90,11 +94,19 @@ class PostgresStore:
         self.place = where.place
         self._opener = opener
         self._pool = Connections(where.place, wait, opener.connect, most=connections, writable=not read_only)
-        self._log = entries.Log(self._pool, where.schema)
+        self._log = entries.Log(self._pool)
 
     def __repr__(self) -> str:
         """Give the place, without a password."""
         return f"<PostgresStore: {self.place}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
     def together(self) -> AbstractContextManager[None]:
         """Make one durable step of the writes that this thread makes inside the block."""
@@ -199,7 +211,8 @@ class PostgresStore:
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Give numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily."""
-        return self._scan("bodies_up", dialog_id, start, stop)
+        rows = self._scan("bodies_up", dialog_id, start, stop)
+        return ((seq, body) for seq, body in rows if body is not None)
 
     def body(self, dialog_id: DialogId, seq: int) -> bytes:
         """Give one body."""
@@ -275,6 +288,17 @@ class PostgresStore:
         with reading(self._pool) as connection:
             dialog_no, _length = entries.end(connection, dialog_id)
         return tuple(entries.damaged(self._pool, dialog_no))
+
+    # --- followers and leases ----------------------------------------------------------------------------------------------------
+
+    def watch(self, dialog_id: DialogId) -> AbstractContextManager[Wait]:
+        """Give what waits for the next entry of a dialog (`palaver.store.following`)."""
+        return watch(self._pool, self._opener, dialog_id)
+
+    def change_lease(self, name: str, change: Change) -> Lease:
+        """Change a lease in one step (`palaver.store.lease`); the clock is the server's."""
+        with writing(self._pool) as connection:
+            return leases.change(connection, name, change)
 
     def close(self) -> None:
         """Release what the store holds."""

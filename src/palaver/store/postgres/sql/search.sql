@@ -34,7 +34,7 @@ FROM (
     WHERE (t.found @@ %(whole)s::tsquery AND NOT t.split) OR (t.found @@ %(some)s::tsquery AND t.split)
     GROUP BY t.dialog_no, t.seq
   ) AS f
-  JOIN headers AS h USING (dialog_no, seq)
+  JOIN entries AS h USING (dialog_no, seq)
   JOIN dialogs AS d USING (dialog_no)
   JOIN sessions AS s USING (session_no)
   JOIN texts AS x USING (dialog_no, seq)
