@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
+from palaver.cli.calls import numbered
 from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import errors, write
@@ -52,6 +53,15 @@ def run(
     then: Annotated[
         str | None, typer.Option("--then", metavar="TEXT", help="The user's next words, put after the view.")
     ] = None,
+    call: Annotated[
+        int | None,
+        typer.Option(
+            "--call",
+            metavar="N",
+            min=1,
+            help="What the model saw at this call: the request that was sent, to the byte.",
+        ),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Say of everything left out why, and how to bring it back.")
     ] = False,
@@ -61,16 +71,21 @@ def run(
     """Compute what the model sees: by default as the recorded agent saw it, `--policy full` for everything.
 
     With --wire the request of a provider, validated against its rules. A session that ends on the assistant's words is a history; with
-    --then it is the next request. Ends with 6, and the breakdown, when the budget cannot hold what must be sent.
+    --then it is the next request. Ends with 6, and the breakdown, when the budget cannot hold what must be sent. With --call the request
+    of a recorded model call (`calls` lists them), or 4 when it cannot be given back.
     """
     with opened(store) as source:
         found = Session.open(session, source)
-        whole = by == _WHOLE
         dialog_id = dialog_of(found, dialog)
-        _check(source, dialog_id, at)
-        view = fold(source, dialog_id, at, whole=whole)
-        seen = _seen(view, model or view.model or profile(wire or "openai-chat").model, by, budget)
-        request = None if wire is None else _request(source, seen, wire, then)
+        if call is None:
+            _check(source, dialog_id, at)
+            view = fold(source, dialog_id, at, whole=by == _WHOLE)
+            seen = _seen(view, model or view.model or profile(wire or "openai-chat").model, by, budget)
+            request = None if wire is None else _request(source, seen, wire, then)
+        else:
+            _alone({"--at": at, "--policy": by, "--budget": budget, "--wire": wire, "--model": model, "--then": then})
+            past = numbered(found.dialog(dialog_id).invocations, call)
+            seen, request = _seen(past.view(), past.model, None, None), past.request()
         if request is not None:
             request.check()
         if json:
@@ -113,6 +128,13 @@ def _seen(view: View, model: str, by: str | None, budget: int | None) -> _Seen:
 def _request(store: Store, seen: _Seen, wire: str, then: str | None) -> Request:
     chosen = profile(wire, seen.model)
     return compile(seen.view, chosen, Call(model=seen.model, then=then), lambda digest: store.blob(BlobId(digest)))
+
+
+def _alone(others: Mapping[str, object]) -> None:
+    """Refuse options that would change what a past call saw."""
+    given = [name for name, value in others.items() if value not in {None, ""}]
+    if given:
+        raise typer.BadParameter(f"shows what was sent: {', '.join(given)} cannot change that.", param_hint="--call")
 
 
 def _check(store: Store, dialog_id: DialogId, at: int | None) -> None:

@@ -1,8 +1,10 @@
 """Sessions and dialogs: append durably, fork, resume, recall, follow, rebuild."""
 
+from palaver.session.comparing import CallDifference, Difference, compare
 from palaver.session.dialog import Dialog
 from palaver.session.extent import Extent, Opened
 from palaver.session.follower import Follower
+from palaver.session.invocations import Invocations, ModelCall
 from palaver.session.replay import LogBase, ReplayLog
 from palaver.session.searching import searchable
 from palaver.session.session import Session, rebuild
@@ -11,17 +13,22 @@ from palaver.session.tree import DialogTreeNode, tree_from_dicts
 from palaver.session.warn import ReplayLogWarning, UnknownPromptWarning
 
 __all__ = [
+    "CallDifference",
     "Dialog",
     "DialogTreeNode",
+    "Difference",
     "Extent",
     "Follower",
+    "Invocations",
     "LogBase",
     "Messages",
+    "ModelCall",
     "Opened",
     "ReplayLog",
     "ReplayLogWarning",
     "Session",
     "UnknownPromptWarning",
+    "compare",
     "rebuild",
     "searchable",
     "tree_from_dicts",

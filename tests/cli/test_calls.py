@@ -1,0 +1,95 @@
+"""palaver calls, view --call and diff-calls: model calls as they were, to the byte, and what two of them saw differently."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from palaver import Session
+from palaver.cli.outcome import Exit
+from palaver.log import Invocation, Toolset, ToolSpec
+from palaver.messages import AssistantMessage, ToolCallContent, ToolMessage, ToolResultContent
+from palaver.wire import Request
+from tests.cli.commands import run
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> tuple[Path, list[Request]]:
+    """Give a store with a session of three calls, and the requests that were sent: the third one sees an output offloaded."""
+    path = tmp_path / "s.db"
+    sent = []
+    with Session.create(path, "calls") as session:
+        dialog = session.root
+        dialog.put_text("Be brief.", role="system")
+        dialog.record(Toolset(tools=(ToolSpec(name="read"),)))
+        dialog.put_text("What is in there?")
+        sent.append(dialog.request("anthropic", "claude-opus-4-6"))
+        dialog.record_call(sent[-1])
+        dialog.append(AssistantMessage(contents=(ToolCallContent(id="c1", name="read", args={"path": "a"}),)))
+        long = ToolResultContent(id="c1", name="read", content="a line of the file\n" * 900)
+        dialog.append(ToolMessage.from_result(long))
+        sent.append(dialog.request("anthropic", "claude-opus-4-6"))
+        dialog.record_call(sent[-1])
+        dialog.append(AssistantMessage(content="Lines."))
+        dialog.put_text("And now?")
+        dialog.record(Toolset(tools=(ToolSpec(name="read"), ToolSpec(name="write"))))
+        sent.append(dialog.request("anthropic", "claude-opus-4-6", policy="offload", budget=1_500))
+        dialog.record_call(sent[-1])
+    return path, sent
+
+
+def test_calls_are_listed_with_their_numbers(recorded: tuple[Path, list[Request]]) -> None:
+    """A line a call, as text and as JSON, with what identifies the request."""
+    path, sent = recorded
+    rows = [json.loads(line) for line in run("calls", "calls", "--store", str(path), "--json").out.splitlines()]
+
+    assert [row["call"] for row in rows] == [1, 2, 3]
+    assert [row["digest"] for row in rows] == [request.digest for request in sent]
+    assert sent[0].digest[:12] in run("calls", "calls", "--store", str(path)).out
+
+
+def test_law_6_view_of_a_call_prints_the_request_to_the_byte(recorded: tuple[Path, list[Request]]) -> None:
+    """What comes out is what was sent, whatever was said and offloaded since."""
+    path, sent = recorded
+    for number, request in enumerate(sent, 1):
+        assert run("view", "calls", "--store", str(path), "--call", str(number)).out.encode() == request.data + b"\n"
+
+
+def test_a_difference_names_what_entered_what_changed_and_where_the_prefix_broke(
+    recorded: tuple[Path, list[Request]],
+) -> None:
+    """From the first call to the second the prefix holds; in the third an output is offloaded and a tool declared: it breaks."""
+    path, _ = recorded
+    on = json.loads(run("diff-calls", "calls", "1", "2", "--store", str(path), "--json").out)
+    assert [one["why"] for one in on["entered"]] == ["said since", "said since"]
+    assert (on["left"], on["changed"], on["prefix"]["broken"]) == ([], [], None)
+
+    off = json.loads(run("diff-calls", "calls", "2", "3", "--store", str(path), "--json").out)
+    assert [one["why"] for one in off["changed"]] in (["offloaded"], ["shortened"])
+    assert off["tools"] == ["+write"]
+    assert off["prefix"]["broken"] is not None
+
+    text = run("diff-calls", "calls", "2", "3", "--store", str(path)).out
+    assert "+ tool write" in text
+    assert "then breaks" in text
+    assert "prefix holds" in run("diff-calls", "calls", "1", "2", "--store", str(path)).out
+    assert "saw the same" in run("diff-calls", "calls", "2", "2", "--store", str(path)).out
+
+
+def test_what_cannot_be_given_back_says_why(recorded: tuple[Path, list[Request]]) -> None:
+    """A number that is none, a call of another program, and options that would change the past end with a word and a code."""
+    path, _ = recorded
+    ran = run("view", "calls", "--store", str(path), "--call", "9")
+    assert ran.code == Exit.MISSING
+    assert "3 recorded calls" in ran.err
+    ran = run("view", "calls", "--store", str(path), "--call", "1", "--budget", "100")
+    assert ran.code == Exit.USAGE
+    assert "--budget" in ran.err
+    with Session.open("calls", path) as session:
+        session.root.annotate(Invocation(model="gpt-4o", manifest={"temperature": 1}))
+    ran = run("view", "calls", "--store", str(path), "--call", "4")
+    assert ran.code == Exit.MISSING
+    assert "another program" in ran.err
+    assert "another program" in run("calls", "calls", "--store", str(path)).out
