@@ -231,11 +231,16 @@ def test_a_file_that_is_no_store(palaver: Palaver, command: str) -> None:
         assert (path.read_bytes() if path.is_file() else None) == before
 
 
-@pytest.mark.parametrize("url", ["postgres://host/db", "ftp://x", "sqlite://host/x", "sqlite:relative", "memory:", ""])
+@pytest.mark.parametrize("url", ["ftp://x", "sqlite://host/x", "sqlite:relative", "memory:", ""])
 def test_an_address_that_is_no_stores(url: str) -> None:
     """The error says what an address looks like."""
     ran = run("sessions", "--store", url)
     is_clear(ran, 4 if url == "memory:" else 3, url.partition(":")[0])
+
+
+def test_a_server_that_does_not_answer() -> None:
+    """A database server where nobody listens is store trouble, told with the address and without a word of Python."""
+    is_clear(run("sessions", "--store", "postgres://127.0.0.1:1/db"), 5, "127.0.0.1")
 
 
 def test_a_damaged_store_is_named_by_its_handle(stocked: Palaver) -> None:

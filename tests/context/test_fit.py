@@ -456,3 +456,18 @@ def _says_nothing(messages: list[dict[str, Any]], error: InvalidInput) -> None:
     assert "nothing to send" in str(error)
     words = [message["content"] for message in messages if isinstance(message["content"], str)]
     assert not any(text.strip(" \0") for text in words)
+
+
+def test_a_refusal_is_no_empty_message() -> None:
+    """A message whose words stand in `refusal` is sent as it was given: the provider wrote it so, and takes it back."""
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": None, "refusal": "I cannot help with that."},
+        {"role": "user", "content": "Why?"},
+    ]
+    fitted = fit(messages, model="gpt-4o", budget=2_000)
+
+    assert fitted.messages == messages
+    assert fitted.messages[1] is messages[1]
+    assert not fitted.omitted
+    assert not fitted.report.changes

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import UnsupportedTranscript
-from palaver.formats import Loss, detect, open_source
+from palaver.formats import FORMATS, Loss, detect, matches, open_source
 from palaver.formats.records import Record, lines, records
 from palaver.formats.streams import Chunks
 from tests.formats.transcripts import Claude, codex, jsonl, read_bytes, read_file, said
@@ -326,3 +326,26 @@ def test_records_of_a_line_each_have_their_own_bytes() -> None:
     assert [record.data for record in both] == [b'{"a": 1}', b'{"b": 2}']
     assert [record.ordinal for record in both] == [0, 1]
     assert [loss.code for loss in found if isinstance(loss, Loss)] == ["glued_records"]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"[]", "it is an empty JSON array"),
+        (b" {}\n", "it is an empty JSON object"),
+        (b"[1, 2]", "it is JSON without an object in it"),
+        (b'{"messages": []}', "it is a JSON object with the keys messages"),
+    ],
+)
+def test_small_json_is_called_what_it_is(tmp_path: Path, data: bytes, words: str) -> None:
+    """Who hands over an empty list is told so, with the formats that are known, one a line."""
+    path = tmp_path / "x.json"
+    path.write_bytes(data)
+    with open_source(path) as source, pytest.raises(UnsupportedTranscript) as refused:
+        list(matches(source))
+
+    assert words in str(refused.value)
+    assert [line.split(" (")[0] for line in refused.value.hint.splitlines()] == [
+        "Known formats:",
+        *(f"  {each.title}" for each in FORMATS),
+    ]

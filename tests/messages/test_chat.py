@@ -256,6 +256,16 @@ def test_r215_reasons_to_stop_have_one_vocabulary(word: str | None, reason: Stop
     assert stop_reason_of(word) is reason
 
 
+def test_a_refusal_beside_the_content_is_what_was_said() -> None:
+    """OpenAI puts the words of a refusal beside a content that is null: they are text of the message, marked as what they are."""
+    message = from_chat_dict({"role": "assistant", "content": None, "refusal": "I cannot help with that."})
+    assert message.text_content() == "I cannot help with that."
+    assert message == from_chat_dict(
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot help with that."}]}
+    ).model_copy(update={"id": message.id, "timestamp": message.timestamp})
+    assert from_chat_dict({"role": "assistant", "content": "Sure.", "refusal": None}).text_content() == "Sure."
+
+
 def test_reasoning_beside_the_content_becomes_thinking() -> None:
     """DeepSeek's text, LiteLLM's signed blocks; the signed ones win and the text stays as a key."""
     plain = from_chat_dict({"role": "assistant", "content": "a", "reasoning_content": "hm"})

@@ -89,7 +89,10 @@ def detect(source: Source, formats: Sequence[Format] = FORMATS) -> Format:
         return found
     tried = tuple(f"{each.title} ({each.signs})" for each in formats)
     raise UnsupportedTranscript(
-        source.members[0].label, f"it is {looks}", tried=tried, hint=f"Known formats: {'; '.join(tried)}."
+        source.members[0].label,
+        f"it is {looks}",
+        tried=tried,
+        hint="Known formats:\n" + "\n".join(f"  {each}" for each in tried),
     )
 
 

@@ -70,11 +70,16 @@ class Opening:
         """Say in a few words what it looks like."""
         if self.elements:
             return f"a JSON array of objects with the keys {_some(self.elements[0])}"
+        whole = self.text.strip() if self.size < HEAD else ""
+        if whole in {"[]", "{}"}:
+            return f"an empty JSON {'array' if whole == '[]' else 'object'}"
         if len(self.records) > 1 or (self.records and not self.keys):
             return f"JSON lines with the keys {_some(self.records[0])}"
         if self.keys:
             return f"a JSON object with the keys {_some(self.keys)}"
-        return "JSON whose first value is large" if self.text.lstrip()[:1] in {"[", "{"} else "text that is no JSON"
+        if self.text.lstrip()[:1] not in {"[", "{"}:
+            return "text that is no JSON"
+        return "JSON without an object in it" if whole else "JSON whose first value is large"
 
 
 def _some(keys: Collection[str]) -> str:

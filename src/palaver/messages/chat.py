@@ -53,7 +53,8 @@ def from_chat_dict(message: Mapping[str, Any], **fields: Any) -> Message:  # noq
     """Read one message of chat completions; ``fields`` are set as they are, such as an id the caller derived.
 
     An empty message is allowed, since recorded ones exist. The role ``function`` of old recordings is read as TOOL, ``developer``
-    as SYSTEM; either word stays as ``source_role``. Reasoning that LiteLLM and DeepSeek put beside the content becomes thinking.
+    as SYSTEM; either word stays as ``source_role``. Reasoning that LiteLLM and DeepSeek put beside the content becomes thinking, and a
+    refusal, which OpenAI puts there, the text that it is.
 
     Raises:
         InvalidMessage: It is none.
@@ -65,7 +66,7 @@ def from_chat_dict(message: Mapping[str, Any], **fields: Any) -> Message:  # noq
         result = ToolResultContent(id=call_id or "", content=result_of(content), name=own.get("name"))
         contents: tuple[Content, ...] = (result,)
     else:
-        contents = (*_reasoning(rest), *blocks_of(content))
+        contents = (*_reasoning(rest), *blocks_of(content), *_refusal(rest))
         if call_id is not None:
             rest["source_tool_call_id"] = call_id
     calls = calls_of(rest.pop("tool_calls", None))
@@ -117,3 +118,12 @@ def _reasoning(rest: dict[str, Any]) -> tuple[Content, ...]:
     if isinstance(signed, list) and signed:
         return blocks_of(rest.pop("thinking_blocks"))
     return (ThinkingContent(content=rest.pop("reasoning_content")),) if isinstance(text, str) and text else ()
+
+
+def _refusal(rest: dict[str, Any]) -> tuple[Content, ...]:
+    """Take out the words with which the model refused; they stand beside the content, which is null then.
+
+    Source: OpenAI API reference, chat completion message, ``refusal``.
+    """
+    said = rest.get("refusal")
+    return blocks_of([{"type": "refusal", "refusal": rest.pop("refusal")}]) if isinstance(said, str) and said else ()
