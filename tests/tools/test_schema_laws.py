@@ -13,7 +13,7 @@ from palaver.tools import CallContext, Function
 from palaver.tools.binding import UnfitArgumentsError
 from palaver.tools.judging import expected, faults, fits, shown
 from palaver.tools.mending import mended
-from tests.tools.types import JSON, TYPES, near
+from tests.tools.kinds import JSON, TYPES, near
 
 
 def taking(kind: Any, *, required: bool = True) -> Function:  # noqa: ANN401 - a type form

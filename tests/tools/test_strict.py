@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from palaver.tools import Function
 from palaver.wire.schemas import in_dialect, not_strict
+from tests.tools.kinds import TYPES
 from tests.tools.test_schema_laws import taking
-from tests.tools.types import TYPES
 
 
 @given(st.data())
