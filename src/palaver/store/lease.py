@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isfinite
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from palaver.errors import InvalidInput, LeaseHeld
 
@@ -43,6 +43,7 @@ Change: TypeAlias = Callable[[Lease, float], Lease]
 """From a lease and the time by the store's clock to what the lease becomes; it raises to leave everything as it was."""
 
 
+@runtime_checkable
 class Leasing(Protocol):
     """A store that keeps leases: all of palaver's do."""
 

@@ -20,9 +20,10 @@ from palaver.errors import (
     UnknownHandle,
     UnknownSession,
 )
-from palaver.ids import BlobId, DialogId, SessionId
+from palaver.ids import BlobId, DialogId, SessionId, now
 from palaver.log import NOTHING, Draft, Handle, Header, Node, body_digest, next_header, rule
 from palaver.store import text
+from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import SHORT_DIGITS, check_changes, check_drafts, check_node, check_prefix, checked, taken
 
@@ -79,17 +80,19 @@ class MemoryStore:
         self._logs: dict[DialogId, _Log] = {}
         self._blobs: dict[BlobId, bytes] = {}
         self._sources: dict[str, SourceRecord] = {}
+        self._leases: dict[str, Lease] = {}
 
     @contextmanager
     def together(self) -> Iterator[None]:
         """Make one step of the writes that this thread makes inside the block."""
         with self._guard:
             sessions, blobs, sources = dict(self._sessions), dict(self._blobs), dict(self._sources)
+            leases = dict(self._leases)
             logs = {dialog_id: (log, len(log.headers), len(log.texts)) for dialog_id, log in self._logs.items()}
             try:
                 yield
             except BaseException:
-                self._sessions, self._blobs, self._sources = sessions, blobs, sources
+                self._sessions, self._blobs, self._sources, self._leases = sessions, blobs, sources, leases
                 self._logs = {dialog_id: log.cut(headers, texts) for dialog_id, (log, headers, texts) in logs.items()}
                 raise
 
@@ -340,6 +343,12 @@ class MemoryStore:
             log = self._log(dialog_id)
             pairs = zip(log.headers, log.bodies, strict=True)
             return tuple(header.seq for header, body in pairs if body_digest(body) != header.digest)
+
+    def change_lease(self, name: str, change: Change) -> Lease:
+        """Change a lease in one step (`palaver.store.lease`)."""
+        with self._guard:
+            made = self._leases[name] = change(self._leases.get(name, Lease(name)), now())
+            return made
 
     def close(self) -> None:
         """Forget everything."""

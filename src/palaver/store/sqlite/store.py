@@ -16,9 +16,10 @@ from urllib.parse import quote
 from palaver.errors import InvalidInput, MissingBlob
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Header, Node
+from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import check_drafts, check_prefix, checked
-from palaver.store.sqlite import entries, search, sessions, tree
+from palaver.store.sqlite import entries, leases, search, sessions, tree
 from palaver.store.sqlite.connections import Connections, reading, together, writing
 from palaver.store.sqlite.opening import Opener, prepare
 from palaver.store.sqlite.statements import Row, statements
@@ -247,6 +248,11 @@ class SqliteStore:
         with reading(self._pool) as connection:
             dialog_no, _length = entries.end(connection, dialog_id)
         return tuple(entries.damaged(self._pool, dialog_no))
+
+    def change_lease(self, name: str, change: Change) -> Lease:
+        """Change a lease in one step (`palaver.store.lease`); the clock is the machine's."""
+        with writing(self._pool) as connection:
+            return leases.change(connection, name, change)
 
     def close(self) -> None:
         """Release what the store holds."""
