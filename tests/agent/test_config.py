@@ -1,0 +1,415 @@
+"""Configurations: what is read, merged and refused, each refusal with its place."""
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.agent.config import build_agents, load_config
+from palaver.context import ContextManager, DefaultContextManager, OffloadContextManager
+from palaver.errors import InvalidConfig, MissingExtra, NotFound, UnknownPolicy, UnknownPrompt, UnknownTool
+from palaver.prompts import Prompt, Runtime
+from palaver.tokens import Budget
+from palaver.tools import MCP, tool
+
+BASE = """\
+global:
+  model_name: gpt-4o
+  invoker: {invoker: scripted, script: [hi]}
+  model_args: {temperature: 0.1, nested: {a: 1, b: 2}}
+agent_configs:
+  - name: one
+    system_prompt: You are {who}.
+  - name: two
+    system_prompt_path: shared/two
+    model_name: gpt-4o-mini
+    model_args: {max_tokens: 9, nested: {b: 3}}
+"""
+
+
+@tool
+def search(query: str) -> str:
+    """Find something."""
+    return query
+
+
+@pytest.fixture
+def runtime() -> Runtime:
+    """A runtime with what the configurations here refer to."""
+    made = Runtime()
+    made.register_prompt(Prompt(path="shared/two", prompt="You are the second.", metadata={"v": 1}))
+    made.register_tool(search, namespace="web.tools")
+    return made
+
+
+def one(text: str, runtime: Runtime | None = None) -> Any:  # noqa: ANN401 - an agent
+    """Build the only agent of a configuration whose section is this text."""
+    indented = "\n".join(f"    {line}" for line in text.splitlines())
+    source = f"agent_configs:\n  - name: one\n    model_name: gpt-4o\n    system_prompt: hi\n    invoker: scripted\n{indented}\n"
+    return build_agents(load_config(source), runtime=runtime or Runtime())["one"]
+
+
+# --- what is read ------------------------------------------------------------------------------------------------------------
+
+
+def test_r99_agents_of_a_configuration(runtime: Runtime) -> None:
+    """Global holds for every agent; mappings are merged member by member (R168), anything else is replaced."""
+    config = load_config(BASE)
+    assert list(config) == ["one", "two"]
+    agents = build_agents(config, runtime=runtime)
+    assert [agent.model for agent in agents.values()] == ["gpt-4o", "gpt-4o-mini"]
+    assert agents["one"].model_args == {"temperature": 0.1, "nested": {"a": 1, "b": 2}}
+    assert agents["two"].model_args == {"temperature": 0.1, "max_tokens": 9, "nested": {"a": 1, "b": 3}}
+    assert agents["one"].system_prompt.template_vars == {"who"}
+    assert agents["two"].system_prompt is runtime.get_prompt("shared/two")
+    assert agents["one"].llm_invoker is agents["two"].llm_invoker
+    assert agents["one"].runtime is runtime
+
+
+def test_a_file_a_text_and_a_mapping_are_read_alike(tmp_path: Path) -> None:
+    """The three forms give the same specifications; a configuration is given back as it is."""
+    path = tmp_path / "agents.yaml"
+    path.write_text(BASE, encoding="utf-8")
+    as_text = load_config(BASE)
+    mapping = {
+        "global": {"model_name": "gpt-4o", "invoker": {"invoker": "scripted", "script": ["hi"]}, "model_args": {"temperature": 0.1, "nested": {"a": 1, "b": 2}}},
+        "agent_configs": [
+            {"name": "one", "system_prompt": "You are {who}."},
+            {"name": "two", "system_prompt_path": "shared/two", "model_name": "gpt-4o-mini", "model_args": {"max_tokens": 9, "nested": {"b": 3}}},
+        ],
+    }  # fmt: skip
+    assert load_config(path) == load_config(str(path)) == as_text == load_config(mapping)
+    assert load_config(as_text) is as_text
+    assert load_config("{agent_configs: [{name: a, model: m, system_prompt: s}]}")["a"].model_name == "m"
+
+
+def test_every_setting_reaches_the_agent(runtime: Runtime) -> None:
+    """Each key of an agent's section ends in the agent that is built."""
+    agent = one(
+        """\
+api_type: response
+retry: {attempts: 4, base: 0.5}
+max_exception_retry: 1
+max_interrupt_steps: 2
+max_llm_recall: 3
+budget: {max_tokens: 9000}
+tools: [web:search]
+mcp_servers: [{server_label: docs, server_url: "https://example.org/mcp"}]
+addon_args: {web_search: true}
+metadata: {team: birds}
+inherit_system_contract: false
+parallel_tools: false""",
+        runtime,
+    )
+    assert (agent.api_type, agent.retry.attempts, agent.retry.base) == ("response", 4, 0.5)
+    assert (agent.max_exception_retry, agent.max_interrupt_steps, agent.max_llm_recall) == (1, 2, 3)
+    assert agent.budget == Budget.parse({"max_tokens": 9000}, "gpt-4o")
+    assert agent.tools == (search,)
+    assert agent.system_prompt.mcp_servers_list == (MCP("docs", "https://example.org/mcp"),)
+    assert agent.system_prompt.addon_args == {"web_search": True}
+    assert agent.system_prompt.metadata == {"team": "birds"}
+    assert (agent.inherit_system_contract, agent.parallel_tools) == (False, False)
+
+
+def test_a_registered_prompt_keeps_what_it_has(runtime: Runtime) -> None:
+    """Servers and metadata of the configuration are added to the prompt's own; the registered prompt is not changed."""
+    source = BASE.replace("    model_name: gpt-4o-mini\n", "    model_name: gpt-4o-mini\n    metadata: {w: 2}\n")
+    agent = build_agents(load_config(source), ["two"], runtime=runtime)["two"]
+    assert agent.system_prompt.metadata == {"v": 1, "w": 2}
+    assert agent.system_prompt.path == "shared/two"
+    assert runtime.get_prompt("shared/two").metadata == {"v": 1}
+
+
+def test_a_prompt_of_an_agent_replaces_the_inherited_one() -> None:
+    """An agent that refers to a prompt does not inherit the template of `global`, nor the other way round."""
+    source = "global: {model: m, system_prompt: shared}\nagent_configs:\n  - {name: a}\n  - {name: b, system_prompt_path: p}\n"
+    config = load_config(source)
+    assert (config["a"].system_prompt, config["a"].system_prompt_path) == ("shared", "")
+    assert (config["b"].system_prompt, config["b"].system_prompt_path) == ("", "p")
+
+
+@pytest.mark.parametrize(("retry", "attempts"), [("0", 1), ("3", 4)])
+def test_a_number_of_retries(retry: str, attempts: int) -> None:
+    """A number counts the tries after the first."""
+    assert one(f"retry: {retry}").retry.attempts == attempts
+
+
+def test_an_invoker_at_the_top_is_everybodys() -> None:
+    """The invoker may stand at the top; an invoker that is handed in comes before any."""
+    source = "invoker: scripted\nagent_configs: [{name: a, model: m, system_prompt: s}]\n"
+    agents = build_agents(load_config(source), runtime=Runtime())
+    other = agents["a"].llm_invoker
+    assert build_agents(load_config(BASE), ["one"], runtime=Runtime(), llm_invoker=other)["one"].llm_invoker is other
+
+
+def test_invokers_of_the_runtime_come_first() -> None:
+    """A builder that is registered with the runtime serves its agents and nobody else's."""
+    runtime = Runtime()
+    made: list[dict[str, Any]] = []
+    inner = build_agents(load_config(BASE), ["one"], runtime=Runtime())["one"].llm_invoker
+
+    def builder(fields: dict[str, Any]) -> Any:  # noqa: ANN401 - an invoker
+        made.append(fields)
+        return inner
+
+    runtime.register_invoker("mine", builder)
+    source = "agent_configs: [{name: a, model: m, system_prompt: s, invoker: {invoker: mine, key: 3}}]\n"
+    assert build_agents(load_config(source), runtime=runtime)["a"].llm_invoker is inner
+    assert made == [{"key": 3}]
+    with pytest.raises(NotFound, match="invoker 'mine'"):
+        build_agents(load_config(source), runtime=Runtime())
+
+
+# --- context managers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "window"),
+    [
+        ("context_manager: {type: default, max_tokens: 32000}", DefaultContextManager, 32_000),
+        ("context_manager: {type: default}", DefaultContextManager, 128_000),
+        ("context_manager: default", DefaultContextManager, 128_000),
+        ("context_manager: {max_tokens: 32000}", DefaultContextManager, 32_000),
+        ("context_manager: {type: offload, threshold: 7, max_tokens: 20000}", OffloadContextManager, 20_000),
+    ],
+)
+def test_c16_context_managers_by_name_with_their_keys(text: str, kind: type[ContextManager], window: int) -> None:
+    """A name, or a mapping with all the manager's own keys; a mapping without a type is the default manager (R167)."""
+    manager = one(text).context_manager
+    assert type(manager) is kind
+    assert (manager.model_name, manager.max_tokens) == ("gpt-4o", window)
+
+
+@pytest.mark.parametrize(
+    "text", ["context_manager: {type: null}", "context_manager: null", "context_manager: {type: 'null'}", "{}"]
+)
+def test_r170_r171_no_context_manager(text: str) -> None:
+    """Null switches it off; leaving it out everywhere does, too."""
+    assert one("" if text == "{}" else text).context_manager is None
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "max_token_context_length: 20000, context_usage_ratio: 0.5",
+        "max_tokens: 20000, reserve_tokens: 4000, keep_recent_tokens: 2000",
+        "context_window: 20000, buffer: 2000, max_output: 1000",
+        "max_tokens: 20000, SAFETY_BUFFER: 1000, preserve_last_messages: 4",
+    ],
+)
+def test_c16_every_vocabulary_of_budgets(words: str) -> None:
+    """A context manager and a budget take the words of any of the libraries, and mean the same by them."""
+    manager = one(f"context_manager: {{type: default, {words}}}").context_manager
+    assert manager.budget == one(f"budget: {{{words}}}").budget
+
+
+def test_r168_the_global_manager_is_merged_under_the_agents_own() -> None:
+    """Only the keys that an agent gives change."""
+    source = """\
+global:
+  model: gpt-4o
+  system_prompt: s
+  invoker: scripted
+  context_manager: {type: offload, max_tokens: 64000, threshold: 50}
+agent_configs:
+  - name: a
+    context_manager: {max_tokens: 16000}
+  - name: b
+"""
+    agents = build_agents(load_config(source), runtime=Runtime())
+    managers = [agents[name].context_manager for name in "ab"]
+    assert [(each.max_tokens, each.threshold) for each in managers if isinstance(each, OffloadContextManager)] == [
+        (16_000, 50),
+        (64_000, 50),
+    ]
+
+
+# --- what is refused ---------------------------------------------------------------------------------------------------------
+
+AGENT = "agent_configs:\n  - name: one\n    model_name: gpt-4o\n    system_prompt: hi\n    invoker: scripted\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "close", "what"),
+    [
+        ("agent_config: []\n", 1, "agent_config", ("agent_configs",), "no such key"),
+        (AGENT + "    modle_args: {}\n", 6, "agent_configs[0].modle_args", ("model_args",), "no such key"),
+        (AGENT + "    temperature: 1\n", 6, "agent_configs[0].temperature", (), "no such key"),
+        ("global:\n  max_interupt_steps: 2\n" + AGENT, 2, "global.max_interupt_steps", ("max_interrupt_steps",), "no such key"),
+        ("base: other\n" + AGENT, 1, "base", (), "no such key"),
+        (AGENT + "    max_llm_recall: -1\n", 6, "agent_configs[0].max_llm_recall", (), "must be a whole number"),
+        (AGENT + "    max_llm_recall: true\n", 6, "agent_configs[0].max_llm_recall", (), "must be a whole number"),
+        (AGENT + "    tools: search\n", 6, "agent_configs[0].tools", (), "must be a list of references"),
+        (AGENT + "    model_args: [1]\n", 6, "agent_configs[0].model_args", (), "must be a mapping"),
+        (AGENT + "    api_type: chat\n", 6, "agent_configs[0].api_type", (), "completion or response"),
+        (AGENT + "    name: two\n", 6, "agent_configs[0].name", (), "given twice, first in line 2"),
+        (AGENT + "    model: other\n", 6, "agent_configs[0].model", (), "another word for the same"),
+        (AGENT + "    system_prompt_path: p\n", 6, "agent_configs[0].system_prompt_path", (), "system_prompt already"),
+        (AGENT + "    metadata: {when: 2026-01-02}\n", 6, "agent_configs[0].metadata.when", (), "a date cannot stand here"),
+        (AGENT + "    metadata: {n: .nan}\n", 6, "agent_configs[0].metadata.n", (), "no number"),
+        (AGENT + "    metadata: {1: [a}\n", 6, "", (), "no YAML"),
+        (AGENT + "    metadata: !!python/object/apply:os.system [ls]\n", 6, "agent_configs[0].metadata", (), "must be a mapping"),
+        (AGENT + "    system: !!python/name:os.system\n", 6, "", (), "no YAML"),
+        (AGENT.replace("hi", '"{oops"'), 4, "agent_configs[0].system_prompt", (), "malformed"),
+        (AGENT.replace("    model_name: gpt-4o\n", ""), 2, "agent_configs[0]", (), "has no model_name"),
+        (AGENT.replace("    system_prompt: hi\n", ""), 2, "agent_configs[0]", (), "has no system_prompt or system_prompt_path"),
+        (AGENT + AGENT[15:], 6, "agent_configs[1].name", (), "two agents called 'one'"),
+        ("agent_configs:\n  - model: x\n", 2, "agent_configs[0]", (), "has no name"),
+        ("agent_configs:\n  - one\n", 2, "agent_configs[0]", (), "an agent is a mapping"),
+        ("agent_configs: {}\n", 1, "agent_configs", (), "a list of mappings"),
+        ("global: []\n" + AGENT, 1, "global", (), "must be a mapping"),
+        ("global: {name: x}\n" + AGENT, 1, "global.name", (), "a name of its own"),
+        ("max_workers: 0\n" + AGENT, 1, "max_workers", (), "at least 1"),
+        ("tactic_type: [x]\n" + AGENT, 1, "tactic_type", (), "must be a text"),
+        ("- a\n- b\n", 1, "", (), "is a mapping"),
+        ("# nothing\n", 0, "", (), "is a mapping"),
+        ("a: &x 1\n<<: *x\n", 2, "<<", (), "nothing is merged in"),
+        ("? [a]\n: 1\n", 1, "", (), "a key is a text"),
+        ("a: b: c\n", 1, "", (), "no YAML"),
+        ("a: 1\n---\nb: 2\n", 2, "", (), "no YAML"),
+    ],
+)  # fmt: skip
+def test_r99_a_refusal_names_the_place(
+    tmp_path: Path, text: str, line: int, key: str, close: tuple[str, ...], what: str
+) -> None:
+    """Every mistake is told with file, line and key, and with what was perhaps meant; nothing is built."""
+    path = tmp_path / "agents.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidConfig) as caught:
+        load_config(path)
+    error = caught.value
+    assert (error.file, error.line, error.key) == (str(path), line, key)
+    assert error.close[:1] == close
+    assert what in error.message
+    assert str(path) in str(error)
+    assert isinstance(error, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "key", "what"),
+    [
+        ("    context_manager: {type: default, max_tokns: 3}\n", 6, "agent_configs[0].context_manager.max_tokns", "no word for a budget"),
+        ("    context_manager: {type: default, max_tokens: 0}\n", 6, "agent_configs[0].context_manager.type", "max_tokens"),
+        ("    context_manager: {type: mine, size: 3}\n", 6, "agent_configs[0].context_manager.size", "does not take this"),
+        ("    budget: {max_tokens: x}\n", 6, "agent_configs[0].budget", "max_tokens"),
+        ("    retry: {atempts: 3}\n", 6, "agent_configs[0].retry.atempts", "no such key"),
+        ("    retry: {attempts: 0}\n", 6, "agent_configs[0].retry", "at least once"),
+        ("    mcp_servers: [{server_label: a}]\n", 6, "agent_configs[0].mcp_servers[0]", "either a server_url or a command"),
+    ],
+)  # fmt: skip
+def test_what_only_building_finds_names_the_place_too(text: str, line: int, key: str, what: str) -> None:
+    """Values that a context manager, a budget, a policy of retries or a server does not take."""
+    runtime = Runtime()
+
+    @runtime.register_context_manager
+    class Mine(ContextManager):
+        name = "mine"
+
+        def __init__(self, model_name: str) -> None:
+            self.model_name = model_name
+
+        def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - the signature of every manager
+            return dialog
+
+    config = load_config(AGENT + text)
+    with pytest.raises(InvalidConfig, match=what) as caught:
+        build_agents(config, runtime=runtime)
+    assert (caught.value.line, caught.value.key) == (line, key)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "close", "place"),
+    [
+        ("    tools: [web:serach]\n", UnknownTool, "web.tools:search", "line 6, agent_configs[0].tools[0]"),
+        (
+            "    context_manager: {type: defautl}\n",
+            UnknownPolicy,
+            "default",
+            "line 6, agent_configs[0].context_manager.type",
+        ),
+        ("    invoker: {invoker: scriptd}\n", NotFound, "scripted", "line 6, agent_configs[0].invoker"),
+    ],
+)
+def test_r174_a_reference_that_leads_nowhere(
+    runtime: Runtime, text: str, kind: type[NotFound], close: str, place: str
+) -> None:
+    """It is a KeyError of its own kind, with what is close, and the place in the hint."""
+    source = AGENT.replace("    invoker: scripted\n", "") if "invoker" in text else AGENT
+    place = place.replace("6", "5") if "invoker" in text else place
+    with pytest.raises(kind) as caught:
+        build_agents(load_config(source + text), runtime=runtime)
+    assert close in caught.value.close
+    assert place in str(caught.value)
+    assert isinstance(caught.value, KeyError)
+
+
+def test_an_unknown_prompt_and_an_unknown_agent(tmp_path: Path) -> None:
+    """The path of a prompt is looked up when the agent is built; an agent that is not there is told with the file."""
+    path = tmp_path / "agents.yaml"
+    path.write_text(BASE, encoding="utf-8")
+    config = load_config(path)
+    with pytest.raises(UnknownPrompt, match=r"agents\.yaml:9, agent_configs\[1\]\.system_prompt_path"):
+        build_agents(config, runtime=Runtime())
+    with pytest.raises(NotFound, match="There are: one, two") as caught:
+        config["tow"]
+    assert caught.value.close == ("two",)
+    assert "agents.yaml" in str(caught.value)
+
+
+def test_a_file_that_is_not_there_names_its_neighbours(tmp_path: Path) -> None:
+    """So does one that is no text; a folder is none either."""
+    (tmp_path / "agents.yaml").write_text(BASE, encoding="utf-8")
+    with pytest.raises(NotFound) as missing:
+        load_config(tmp_path / "agent.yaml")
+    assert missing.value.close == (str(tmp_path / "agents.yaml"),)
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    for broken in ("binary.yaml", "."):
+        with pytest.raises(InvalidConfig, match="cannot be read"):
+            load_config(tmp_path / broken)
+
+
+def test_aliases_are_values_and_no_bomb() -> None:
+    """YAML's own aliases repeat a value; a few lines that would make millions of them are refused."""
+    source = (
+        "global: {model: m, system_prompt: s, model_args: &args {a: 1}}\nagent_configs: [{name: a, metadata: *args}]\n"
+    )
+    assert load_config(source)["a"].settings["metadata"] == {"a": 1}
+    bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+        f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)
+    )
+    with pytest.raises(InvalidConfig, match="more than 100,000 values"):
+        load_config(bomb)
+
+
+def test_a_configuration_nested_beyond_measure_is_refused() -> None:
+    """Not a crash of the interpreter."""
+    with pytest.raises(InvalidConfig, match="no YAML"):
+        load_config("a: " + "[" * 5_000 + "\n")
+
+
+def test_environment_and_includes_are_texts_like_any_other() -> None:
+    """Nothing is put in from outside."""
+    config = load_config(AGENT.replace("hi", "${HOME} !include other.yaml").replace("${HOME}", "$HOME"))
+    assert config["one"].system_prompt == "$HOME !include other.yaml"
+
+
+def test_a_provider_that_is_not_installed_says_so() -> None:
+    """What an invoker raises for a missing package reaches the caller as it is."""
+    runtime = Runtime()
+
+    def absent(_fields: dict[str, Any]) -> Any:  # noqa: ANN401 - an invoker
+        raise MissingExtra("The adapter", "litellm")
+
+    runtime.register_invoker("litellm", absent)
+    with pytest.raises(MissingExtra):
+        build_agents(load_config(AGENT.replace("    invoker: scripted\n", "")), runtime=runtime)
+
+
+@given(st.text(alphabet=st.characters(codec="utf-8"), max_size=60).map(lambda text: text + "\n"))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    """No text makes anything but a configuration or a typed refusal."""
+    with suppress(InvalidConfig):
+        load_config(text)
