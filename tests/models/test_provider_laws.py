@@ -8,6 +8,7 @@ import pytest
 from palaver.errors import BrokenAnswer, ProviderDown
 from palaver.models import Provider
 from palaver.models.anthropic import AnthropicProvider
+from palaver.models.google import GoogleProvider
 from palaver.models.litellm import LiteLLMProvider
 from palaver.models.openai import OpenAIProvider
 from palaver.testing.provider_laws import ProviderLaws, Question
@@ -112,3 +113,20 @@ class TestLiteLLMToAnthropic(LiteLLMLaws):
     def provider(self) -> Provider:
         """Ask the peer."""
         return LiteLLMProvider(api_base=self.peer.url, api_key="none")
+
+
+@pytest.mark.peer
+@pytest.mark.filterwarnings("ignore:.*is not a valid FinishReason")  # the server says FUNCTION_CALL; Google does not
+@pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession")  # of google-genai, from aiohttp
+class TestGoogle(PeerLaws):
+    """Generation of content over the google-genai client."""
+
+    model = "gemini-2.5-pro"
+
+    def provider(self) -> Provider:
+        """Ask the peer."""
+        return GoogleProvider(api_key="none", http_options={"base_url": self.peer.url, "api_version": "v1beta"})
+
+    def lost(self, question: Question) -> frozenset[str]:
+        """The server does not sign thoughts, and Google takes none back that are not."""
+        return frozenset({"thinking"} if "think" in question.text else ())

@@ -117,7 +117,7 @@ class ClientProvider(ABC, Generic[C]):
         if isinstance(fault, Fault):
             known = failed(fault)
             known.partial = begun
-            return reader.broken("The connection broke in the middle of the answer") if _cut(known, begun) else known
+            return reader.broken("The connection broke in the middle of the answer") if _cut(known, reader) else known
         return reader.broken(fault) if isinstance(fault, str) else None
 
     @abstractmethod
@@ -142,13 +142,13 @@ class ClientProvider(ABC, Generic[C]):
 
 
 def streamed(request: Request) -> bool:
-    """Tell whether a request asks for its answer in pieces."""
-    return bool(request.body.get("stream"))
+    """Tell whether a request asks for its answer in pieces. Gemini's body does not say it: there it stands in the address."""
+    return request.call.stream if request.call is not None else bool(request.body.get("stream"))
 
 
-def _cut(known: ProviderError, begun: object) -> bool:
+def _cut(known: ProviderError, reader: AnswerReader) -> bool:
     """Tell whether a failure without a status is an answer that was cut: something of it had come."""
-    return known.status is None and known.retryable and begun is not None
+    return known.status is None and known.retryable and reader.begun
 
 
 # --- transport -----------------------------------------------------------------------------------------------------------

@@ -65,13 +65,13 @@ _STATUS_OF_WORD: Mapping[str, int] = MappingProxyType(
 _NO_CREDIT = frozenset({"insufficient_quota", "billing_error", "billing_hard_limit_reached"})
 _NO_CREDIT_WORDS = re.compile(r"credit balance is too low|insufficient (?:balance|credits|funds)", re.IGNORECASE)
 _NO_KEY_WORDS = re.compile(
-    r"api[ _-]?key (?:not valid|is (?:missing|invalid)|must be set)|API_KEY_INVALID|invalid api key|incorrect api key"
+    r"api[ _-]?key\b.{0,40}(?:not valid|is (?:missing|invalid)|must be set)|API_KEY_INVALID|invalid api key|incorrect api key"
     r"|could not resolve authentication method|no auth credentials|no api key|missing credentials",
     re.IGNORECASE,
 )
 _NO_MODEL = frozenset({"model_not_found", "model_not_available", "DeploymentNotFound"})
 _NO_MODEL_WORDS = re.compile(
-    r"model\b.{0,120}?(?:does not exist|not found|is not (?:found|supported|available|a valid)|not a valid model|no longer available)"
+    r"\bmodels?\b.{0,120}?(?:does not exist|not found|is not (?:found|supported|available|a valid)|not a valid model|no longer available)"
     r"|is not a valid model|unknown model|llm provider not provided|invalid model|no (?:such )?model|^model: \S+$",
     re.IGNORECASE | re.DOTALL,
 )

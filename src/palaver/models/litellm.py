@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
+from json import JSONDecodeError
 from types import ModuleType
 from typing import Any
 
@@ -19,6 +20,7 @@ from palaver.errors import MissingExtra
 from palaver.messages import thaw
 from palaver.models.answers import AnswerReader, ChatAnswer
 from palaver.models.client import ClientProvider, streamed
+from palaver.models.events import End
 from palaver.models.failures import Fault
 from palaver.models.openai_faults import fault_of
 from palaver.wire import Request
@@ -29,7 +31,12 @@ _BEFORE_IMPORT: Mapping[str, str] = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it asks a server for prices, twice, and warns
     "LITELLM_MODE": "PRODUCTION",  # else it reads a .env file of the working folder
 }
-_QUIET: Mapping[str, bool] = {"suppress_debug_info": True, "disable_hf_tokenizer_download": True, "telemetry": False}
+_QUIET: Mapping[str, bool] = {
+    "suppress_debug_info": True,  # else it prints advice with every failure
+    "disable_hf_tokenizer_download": True,  # else it tries for most of a minute
+    "telemetry": False,
+    "disable_aiohttp_transport": True,  # its sessions are left open, which Python complains of
+}
 _CHANGED_BY_IMPORT = "TIKTOKEN_CACHE_DIR"
 
 
@@ -53,14 +60,15 @@ class LiteLLMProvider(ClientProvider[ModuleType]):
     async def _close(self, client: ModuleType) -> None:
         """Close the clients that LiteLLM has made. They are the whole program's, and are made again when they are needed."""
         await client.close_litellm_async_clients()
+        client.in_memory_llm_clients_cache.flush_cache()  # it would go on to use the closed ones
 
     def _reader(self, request: Request) -> AnswerReader:
-        return ChatAnswer(request, self._name)
+        return _LiteLLMAnswer(request, self._name)
 
     async def _answers(self, request: Request) -> AsyncGenerator[object, None]:
         answer = await self._client().acompletion(**{**thaw(request.body), **self._options})
         if not streamed(request):
-            yield _plain(answer)
+            yield _with_cost(_plain(answer), getattr(answer, "_hidden_params", None))
             return
         try:
             async for chunk in answer:
@@ -69,19 +77,59 @@ class LiteLLMProvider(ClientProvider[ModuleType]):
             await answer.aclose()
 
     def _fault(self, error: Exception, model: str) -> Fault | str | None:
-        fault = fault_of(error, self._name, model)
+        origin = getattr(error, "original_exception", None)
+        if isinstance(
+            origin, Exception
+        ):  # of a stream that broke: LiteLLM calls it a fallback, with a status of its own
+            error = origin
+        fault = next(filter(None, map(_no_json, _causes(error))), None) or fault_of(error, self._name, model)
         if isinstance(fault, Fault):
             return replace(fault, message=fault.message.partition(_TRACE)[0].removeprefix("litellm."))
         return fault
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Give an exception and those it came from: LiteLLM gives unreadable answers a status that their server never sent."""
+    cause: BaseException | None = error
+    while cause is not None:
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _no_json(error: BaseException) -> str:
+    return f"The answer is no JSON: {error}" if isinstance(error, JSONDecodeError) else ""
 
 
 _TRACE = "Traceback (most recent call last)"
 """LiteLLM puts where it failed into what it says."""
 
 
-def _plain(answer: Any) -> object:  # noqa: ANN401 - an object of LiteLLM's
+class _LiteLLMAnswer(ChatAnswer):
+    """Reads an answer as LiteLLM passes it on: a stream in which it read nothing, it calls an empty answer that ended well."""
+
+    def end(self) -> End:
+        """Give the last event.
+
+        Raises:
+            BrokenAnswer: The answer is not whole, or there is none.
+        """
+        if self._streamed and not self.assembly.usage and not self.assembly.partial.contents:
+            raise self.broken("The answer is empty")
+        return super().end()
+
+
+def _with_cost(answer: dict[str, Any], beside: object) -> dict[str, Any]:
+    """Give a whole answer with what it cost, in dollars: LiteLLM puts it into the usage of streams, and beside whole answers."""
+    cost = beside.get("response_cost") if isinstance(beside, Mapping) else None
+    if isinstance(cost, int | float) and isinstance(answer.get("usage"), dict):
+        answer["usage"].setdefault("cost", cost)
+    return answer
+
+
+def _plain(answer: Any) -> dict[str, Any]:  # noqa: ANN401 - an object of LiteLLM's
     """Give an answer as JSON. Its objects hold others than they declare, about which pydantic would warn."""
-    return answer.model_dump(mode="json", exclude_none=True, warnings=False)
+    data: dict[str, Any] = answer.model_dump(mode="json", exclude_none=True, warnings=False)
+    return data
 
 
 @cache

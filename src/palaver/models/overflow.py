@@ -98,6 +98,12 @@ WORDINGS: tuple[Wording, ...] = (
         "cline/cline#5474",
     ),
     _row(
+        "Cerebras",
+        r"current length is <asked>\s*while limit is <limit>",
+        "Please reduce the length of the messages or completion. Current length is 8421 while limit is 8192",
+        "BerriAI/litellm: litellm_core_utils/exception_mapping_utils.py",
+    ),
+    _row(
         "Groq, and others that say OpenAI's code",
         r"context_length_exceeded|reduce the length of the messages",
         "Please reduce the length of the messages or completion.",
@@ -273,12 +279,6 @@ WORDINGS: tuple[Wording, ...] = (
         r"tokens in request more than max tokens allowed|model_context_window_exceeded",
         "tokens in request more than max tokens allowed",
         "anomalyco/opencode#35920",
-    ),
-    _row(
-        "Cerebras",
-        r"current length is <asked>\s*while limit is <limit>",
-        "Please reduce the length of the messages or completion. Current length is 8421 while limit is 8192",
-        "BerriAI/litellm: litellm_core_utils/exception_mapping_utils.py",
     ),
     _row(
         "LiteLLM, and servers behind it",

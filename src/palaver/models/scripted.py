@@ -11,6 +11,7 @@ import anyio
 from palaver.errors import ProviderError, ScriptExhausted
 from palaver.messages import AssistantMessage
 from palaver.models.assembly import Assembly
+from palaver.models.client import streamed
 from palaver.models.events import End, Event, UsageEvent
 from palaver.models.script import Answer, read_answer
 from palaver.models.spoken import spoken
@@ -114,7 +115,7 @@ class ScriptedProvider:
     def _events(self, answer: Answer, request: Request) -> Iterator[Event]:
         if answer.message is None:
             return
-        yield from spoken(answer.message, self._chunk if request.body.get("stream") else 0)
+        yield from spoken(answer.message, self._chunk if streamed(request) else 0)
         if answer.message.usage:
             yield UsageEvent(answer.message.usage)
         yield End(self._signed(answer.message, request))

@@ -16,7 +16,7 @@ The questions are asked whole and streamed; whoever answers them (a server on lo
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -61,6 +61,23 @@ class Question:
     fails: type[ProviderError] | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came of a question."""
+
+    question: Question
+    streamed: bool
+    events: tuple[Event, ...]
+    error: ProviderError | None = None
+
+    @property
+    def message(self) -> AssistantMessage:
+        """The answer."""
+        end = self.events[-1]
+        assert isinstance(end, End), "the last event is no end"
+        return end.message
+
+
 class ProviderLaws:
     """What holds for every provider. A subclass gives the provider and what it is asked."""
 
@@ -90,23 +107,20 @@ class ProviderLaws:
 
     def test_an_answer_is_deltas_usage_and_one_end(self) -> None:
         """The last event, and no other, is the end; its blocks and usage are those that the events before add up to."""
-        for _, request in self._asked():
-            events = self._events(request)
-            assert [isinstance(event, End) for event in events] == [False] * (len(events) - 1) + [True]
-            end, assembly = events[-1], Assembly()
-            assert isinstance(end, End)
-            for event in events[:-1]:
+        for heard in self._answers():
+            assert [isinstance(event, End) for event in heard.events] == [False] * (len(heard.events) - 1) + [True]
+            assembly = Assembly()
+            for event in heard.events[:-1]:
                 assembly.add(event)
-            assert assembly.made().contents == end.message.contents
-            assert assembly.usage == end.message.usage
+            assert assembly.made().contents == heard.message.contents
+            assert assembly.usage == heard.message.usage
 
     def test_whatever_has_come_is_a_valid_message(self) -> None:
-        """After each event the partial message can be stored and read, keeps its id, and never shrinks."""
-        for _, request in self._asked():
+        """After each event the partial message can be stored and read, and never shrinks."""
+        for heard in self._answers():
             assembly, length = Assembly(), 0
-            for event in self._events(request):
-                if not isinstance(event, End):
-                    assembly.add(event)
+            for event in heard.events[:-1]:
+                assembly.add(event)
                 partial = assembly.partial
                 assert decode(encode(partial)[0]) == partial
                 assert len(partial.text_content()) >= length
@@ -114,8 +128,8 @@ class ProviderLaws:
 
     def test_a_message_says_who_said_it_and_why_it_ends(self) -> None:
         """Role, model, provider and stop reason are there: the next request depends on them."""
-        for _, request in self._asked():
-            message = self._answer(request)
+        for heard in self._answers():
+            message = heard.message
             assert message.role is Role.ASSISTANT
             assert message.model == self.model
             assert message.model_extra.get("provider")
@@ -123,37 +137,36 @@ class ProviderLaws:
 
     def test_streamed_and_whole_are_the_same_message(self) -> None:
         """How an answer travels leaves no trace in what is kept of it, ids aside that are new in each answer."""
-        for question in self._answered():
-            whole, streamed = (self._answer(self._request(question, stream=stream)) for stream in (False, True))
-            assert told(whole) == told(streamed)
+        answers = list(self._answers())
+        for whole, streamed in zip(answers[::2], answers[1::2], strict=True):
+            assert told(whole.message) == told(streamed.message)
 
     def test_an_answer_goes_back(self) -> None:
         """With results for its calls and new words, the answer is part of a valid request; nothing of it is lost on the way."""
-        for question in self._answered():
-            dialog = self._dialog(question)
-            message = self._answer(self._request(question, stream=True))
-            dialog.append(message)
-            results = [ToolResultContent(id=call.id, content="done") for call in message.tool_calls()]
+        profile = self.provider().profile_for(self.model)
+        for heard in self._answers():
+            dialog = self._dialog(heard.question)
+            dialog.append(heard.message)
+            results = [ToolResultContent(id=call.id, content="done") for call in heard.message.tool_calls()]
             if results:
                 dialog.append(ToolMessage.from_results(results))
             dialog.append(UserMessage(content="go on"))
-            request = dialog.request(self.provider().profile_for(self.model), self.model, **question.call)
-            assert {change.what for change in request.report.lost()} <= self.lost(question)
+            request = dialog.request(profile, self.model, **heard.question.call)
+            assert {change.what for change in request.report.lost()} <= self.lost(heard.question)
 
     def test_a_failure_is_a_typed_error(self) -> None:
         """Streamed or whole, it is the same kind of error, and it names the provider and the model."""
-        for question in self.questions():
-            for stream in (False, True) if question.fails else ():
-                error = self._failure(self._request(question, stream=stream))
-                assert type(error) is question.fails, f"{question.text}: {error!r}"
-                assert error.provider
-                assert error.model == self.model
+        for heard in self._heard():
+            assert type(heard.error) is (heard.question.fails or type(None)), f"{heard.question.text}: {heard.error!r}"
+            if heard.error is not None:
+                assert heard.error.provider
+                assert heard.error.model == self.model
 
     def test_an_answer_can_be_left_and_the_provider_asked_again(self) -> None:
         """Closing the events in the middle harms nothing, nor does closing the provider."""
 
         async def leave(provider: Provider) -> AssistantMessage:
-            request = self._request(next(iter(self._answered())), stream=True)
+            request = self._request(next(self._answered()), stream=True)
             async with aclosing(provider.stream(request)) as events:
                 await anext(events)
             await provider.aclose()
@@ -164,7 +177,7 @@ class ProviderLaws:
     def test_answers_do_not_mix(self) -> None:
         """Several are asked at once; each answer is the one to its question."""
         questions = list(self._answered())
-        alone = [told(self._answer(self._request(question, stream=True))) for question in questions]
+        alone = [told(heard.message) for heard in self._answers() if heard.streamed]
 
         async def together(provider: Provider) -> list[Mapping[str, Any]]:
             out: list[Mapping[str, Any]] = [{}] * len(questions)
@@ -181,13 +194,28 @@ class ProviderLaws:
 
     # --- how they are asked ----------------------------------------------------------------------------------------------
 
-    def _answered(self) -> Iterable[Question]:
+    def _answered(self) -> Iterator[Question]:
         return (question for question in self.questions() if question.fails is None)
 
-    def _asked(self) -> Iterable[tuple[Question, Request]]:
-        for question in self._answered():
-            for stream in (False, True):
-                yield question, self._request(question, stream=stream)
+    def _answers(self) -> Iterator[Heard]:
+        """Give the answers, for each question the whole one and then the streamed one."""
+        return (heard for heard in self._heard() if heard.question.fails is None and heard.error is None)
+
+    def _heard(self) -> tuple[Heard, ...]:
+        """Ask everything, once for all laws."""
+        kind = type(self)
+        if kind not in _HEARD:
+            _HEARD[kind] = self._run(self._ask_all)
+        return _HEARD[kind]
+
+    async def _ask_all(self, provider: Provider) -> tuple[Heard, ...]:
+        return tuple(
+            [
+                await _hear(provider, question, self._request(question, stream=stream), streamed=stream)
+                for question in self.questions()
+                for stream in (False, True)
+            ]
+        )
 
     def _dialog(self, question: Question) -> Dialog:
         dialog = Dialog(owner="asker")
@@ -210,9 +238,6 @@ class ProviderLaws:
 
         return anyio.run(asked)
 
-    def _events(self, request: Request) -> list[Event]:
-        return self._run(lambda provider: _listed(provider, request))
-
     def _answer(self, request: Request) -> AssistantMessage:
         return self._run(lambda provider: collect(provider.stream(request)))
 
@@ -224,17 +249,27 @@ class ProviderLaws:
         raise AssertionError(f"there is an answer: {message.text_content()!r}")
 
 
-async def _listed(provider: Provider, request: Request) -> list[Event]:
-    return [event async for event in provider.stream(request)]
+async def _hear(provider: Provider, question: Question, request: Request, *, streamed: bool) -> Heard:
+    events: list[Event] = []
+    try:
+        async for event in provider.stream(request):
+            events.append(event)  # noqa: PERF401 - those before a failure count
+    except ProviderError as error:
+        return Heard(question, streamed, tuple(events), error)
+    return Heard(question, streamed, tuple(events))
 
+
+_HEARD: dict[type, tuple[Heard, ...]] = {}
+"""What each class of laws has heard."""
 
 _FRESH = frozenset({"id", "timestamp", "response_id", "metadata"})
 """Fields of a message that are new in each answer."""
 
 
 def told(message: AssistantMessage) -> Mapping[str, Any]:
-    """Give what a message says, without what is new in each answer: ids and times, and the ids of reasoning items."""
+    """Give what a message says, without what is new in each answer: ids and times, the ids of reasoning items, the words of usage."""
     said = {key: value for key, value in message.to_dict().items() if key not in _FRESH}
+    said["usage"] = (message.usage.input_tokens, message.usage.output_tokens)
     for block in said["contents"]:
         if block.get("error") is None:
             block.pop("raw_args", None)  # the same arguments, with other spaces

@@ -77,6 +77,11 @@ class AnswerReader(ABC):
         yield from self._whole(data)
 
     @property
+    def begun(self) -> bool:
+        """Whether anything of the answer has come."""
+        return bool(self._raw)
+
+    @property
     def told(self) -> bool:
         """Whether the answer has said why it ends: then nothing of it is missing."""
         return bool(self._stop)

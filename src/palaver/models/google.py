@@ -1,0 +1,104 @@
+"""Google's models over the official `google-genai` client.
+
+Requests go out as they were compiled: the client lets a caller replace the body that it builds (`HttpOptions.extra_body`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from typing import Any
+
+from palaver.errors import AuthenticationFailed, MissingExtra
+from palaver.messages import thaw
+from palaver.models.answers import AnswerReader, GeminiAnswer
+from palaver.models.client import ClientProvider, streamed
+from palaver.models.failures import Fault
+from palaver.wire import Request
+
+try:
+    from google import genai
+    from google.genai import errors, types
+except ImportError as error:
+    raise MissingExtra("palaver.models.google", "google", package="google-genai") from error
+
+__all__ = ["GoogleProvider"]
+
+_PLACEHOLDER = "."
+"""Contents that the client asks for and that the body replaces."""
+
+
+class GoogleProvider(ClientProvider[genai.Client]):
+    """Asks Google."""
+
+    def __init__(
+        self,
+        *,
+        client: genai.Client | None = None,
+        name: str = "google",
+        **options: Any,  # noqa: ANN401 - those of the client
+    ) -> None:
+        """Choose the client or its options.
+
+        Args:
+            client: A client to use as it is, such as one for Vertex.
+            name: Who is asked, as errors and messages name it.
+            options: Those of `google.genai.Client`: `api_key`, `http_options` and so on. What is not given, the client takes from where
+                it always does.
+        """
+        super().__init__(name, "gemini", client)
+        self._options = options
+
+    def _make(self) -> genai.Client:
+        http = types.HttpOptions.model_validate(self._options.get("http_options") or {})
+        if http.retry_options is None:  # else the client retries by itself, after up to ten seconds
+            http = http.model_copy(update={"retry_options": types.HttpRetryOptions(attempts=1)})
+        try:
+            return genai.Client(**self._options | {"http_options": http})
+        except ValueError as error:  # no key, or options that contradict each other
+            raise AuthenticationFailed(
+                f"The client of {self._name} cannot be made: {error}", provider=self._name
+            ) from error
+
+    async def _close(self, client: genai.Client) -> None:
+        await client.aio.aclose()
+        client.close()
+
+    def _reader(self, request: Request) -> AnswerReader:
+        return GeminiAnswer(request, self._name)
+
+    async def _answers(self, request: Request) -> AsyncGenerator[object, None]:
+        models = self._client().aio.models
+        config = types.GenerateContentConfig(http_options=types.HttpOptions(extra_body=thaw(request.body)))
+        if not streamed(request):
+            yield _plain(await models.generate_content(model=request.model, contents=_PLACEHOLDER, config=config))
+            return
+        stream = await models.generate_content_stream(model=request.model, contents=_PLACEHOLDER, config=config)
+        async for answer in stream:
+            yield _plain(answer)
+
+    def _fault(self, error: Exception, model: str) -> Fault | str | None:
+        if not isinstance(error, errors.APIError):
+            return None
+        headers = getattr(error.response, "headers", None)
+        return Fault(
+            provider=self._name,
+            model=model,
+            message=error.message or str(error),
+            status=error.code,
+            codes=(error.status,) if error.status else (),
+            headers={key.lower(): value for key, value in headers.items()} if isinstance(headers, Mapping) else {},
+            details=error.details,
+        )
+
+
+def _plain(answer: types.GenerateContentResponse) -> dict[str, Any]:
+    """Give an answer as the JSON it came as. The client writes bytes in the alphabet for addresses; the API writes, and takes, the usual one."""
+    data: dict[str, Any] = answer.model_dump(
+        mode="json", by_alias=True, exclude_none=True, exclude={"sdk_http_response"}, warnings=False
+    )
+    for candidate in data.get("candidates", ()):
+        for part in candidate.get("content", {}).get("parts", ()):
+            for holder, key in ((part, "thoughtSignature"), (part.get("inlineData", {}), "data")):
+                if isinstance(holder.get(key), str):
+                    holder[key] = holder[key].replace("-", "+").replace("_", "/")
+    return data
