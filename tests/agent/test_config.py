@@ -179,7 +179,7 @@ def test_invokers_of_the_runtime_come_first() -> None:
 def test_c16_context_managers_by_name_with_their_keys(text: str, kind: type[ContextManager], window: int) -> None:
     """A name, or a mapping with all the manager's own keys; a mapping without a type is the default manager (R167)."""
     manager = one(text).context_manager
-    assert type(manager) is kind
+    assert isinstance(manager, kind)
     assert (manager.model_name, manager.max_tokens) == ("gpt-4o", window)
 
 

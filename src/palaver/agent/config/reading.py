@@ -200,6 +200,7 @@ class _Reader:
         if not isinstance(key, yaml.ScalarNode):
             raise self._where.fault(path, "a key is a text.")
         if key.tag == "tag:yaml.org,2002:merge":
+            self._lines[*path, "<<"] = key.start_mark.line + 1
             raise self._where.fault(
                 (*path, "<<"), "nothing is merged in.", hint="Put what agents share under `global`."
             )
