@@ -62,6 +62,8 @@ def _body(entry: Entry) -> tuple[bytes, Mapping[BlobId, bytes]]:
     if isinstance(entry, MessageEntry) and not entry.model_extra and (source is None or not source.model_extra):
         # nearly every append, and nearly every entry of an import; the same bytes as below
         start = b'{"at":%s,"kind":"message","message":%s' % (canonical_json(entry.at), said)
+        if entry.prompt is not None:
+            start += b',"prompt":' + canonical_json(entry.prompt)
         if source is None:
             return start + b"}", blobs
         told = {"format": source.format, "ordinal": source.ordinal, "record": source.record}
@@ -110,13 +112,20 @@ def _stored(raw: Mapping[str, Any]) -> MessageEntry | None:
     if message is None:
         return None
     try:
-        fields = {"kind": "message", "at": number(raw["at"]), "source": _source(raw), "message": message}
+        prompt = text(raw["prompt"]) if "prompt" in raw else None
+        fields = {
+            "kind": "message",
+            "at": number(raw["at"]),
+            "source": _source(raw),
+            "message": message,
+            "prompt": prompt,
+        }
     except Unusual:
         return None
     return set_together(MessageEntry, fields, set(raw), {})
 
 
-_MESSAGE_FIELDS = frozenset({"at", "kind", "message", "source"})
+_MESSAGE_FIELDS = frozenset({"at", "kind", "message", "prompt", "source"})
 _SOURCE_FIELDS = {"format": text, "record": text, "ordinal": whole}
 
 

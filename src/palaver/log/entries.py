@@ -92,10 +92,17 @@ class Entry(Value):
 
 
 class MessageEntry(Entry):
-    """A message, or a fragment of one: fragments of one assistant response share `message.response_id`."""
+    """A message, or a fragment of one: fragments of one assistant response share `message.response_id`.
+
+    Attributes:
+        message: The message.
+        prompt: The path of the registered prompt that governs the model's next turn after it; None where none does. Only messages that are
+            neither the model's nor a tool's say it.
+    """
 
     kind: Literal["message"] = "message"
     message: Message
+    prompt: str | None = None
 
 
 class Section(Value):

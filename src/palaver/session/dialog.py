@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from functools import partial
 from typing import Any, overload
 
 from palaver.context import Composed
-from palaver.errors import InvalidInput, UnknownPrompt
+from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, new_dialog_id, new_session_id, now
 from palaver.log import Entry, Handle, Header, MessageEntry, Node
 from palaver.messages import Content, ImageContent, Message, Role, TextContent
@@ -18,6 +18,7 @@ from palaver.session.carrying import carry, unpack
 from palaver.session.committing import MARGIN, compaction, in_one_step, undoing
 from palaver.session.composing import BudgetLike, PolicyLike, composed, tokens_of
 from palaver.session.family import Family, made_up_name
+from palaver.session.governing import governed, path_in_force, prompt_at
 from palaver.session.overview import tree_lines
 from palaver.session.pictures import media_from
 from palaver.session.replay import LogBase, follower_of
@@ -25,7 +26,6 @@ from palaver.session.restore import restore
 from palaver.session.scratch import Scratch
 from palaver.session.shown import messages_of
 from palaver.session.tree import DialogTreeNode
-from palaver.session.warn import UnknownPromptWarning
 from palaver.session.window import check_window, window
 from palaver.session.words import as_mapping, said, stamped
 from palaver.store.memory import MemoryStore
@@ -36,6 +36,15 @@ from palaver.wire import compile as compile_request
 from palaver.wire import profile as find_profile
 
 __all__ = ["Dialog"]
+
+
+class AsRecorded(Enum):
+    """What governs is what the log says; nobody has asked yet."""
+
+    AS_RECORDED = "as recorded"
+
+
+AS_RECORDED = AsRecorded.AS_RECORDED
 
 
 class Dialog(Branch):
@@ -74,8 +83,8 @@ class Dialog(Branch):
         self._attach(family, family.new_root(owner), top_prompt)
 
     @classmethod
-    def of(cls, family: Family[Dialog], node: Node, top: Prompt | None = None) -> Dialog:
-        """Make the object for a dialog that the store has."""
+    def of(cls, family: Family[Dialog], node: Node, top: Prompt | AsRecorded | None = None) -> Dialog:
+        """Make the object for a dialog that the store has; what governs it is given, or is what its log says when someone asks."""
         dialog = cls.__new__(cls)
         dialog._attach(family, node, top)  # noqa: SLF001 - of this very class
         return dialog
@@ -84,12 +93,12 @@ class Dialog(Branch):
     def at(cls, family: Family[Dialog], dialog_id: DialogId) -> Dialog:
         """Give the object that stands for a dialog of the session: there is one for each."""
         found = family.live.get(dialog_id)
-        return cls.of(family, family.store.node(dialog_id)) if found is None else found
+        return cls.of(family, family.store.node(dialog_id), AS_RECORDED) if found is None else found
 
-    def _attach(self, family: Family[Dialog], node: Node, top: Prompt | None) -> None:
+    def _attach(self, family: Family[Dialog], node: Node, top: Prompt | AsRecorded | None) -> None:
         super().__init__(family.store, node, family.follower)
         self._family = family
-        self._top: Prompt | str | None = top
+        self._top: Prompt | AsRecorded | str | None = top
         family.live[node.dialog_id] = self
 
     # --- what it is ---------------------------------------------------------------------------------------------------------
@@ -106,7 +115,12 @@ class Dialog(Branch):
 
     @property
     def top_prompt(self) -> Prompt | None:
-        """The prompt that governs the model's next turn: the last one put, or a temporary one for a text that was put."""
+        """The prompt that governs the model's next turn: the last one put, or a temporary one for a text that was put.
+
+        A prompt of the runtime governs in later processes too. One that their runtime does not know is a warning, and None.
+        """
+        if isinstance(self._top, AsRecorded):
+            self._top = prompt_at(self.runtime, path_in_force(self.store, self._spans()))
         if isinstance(self._top, str):
             self._top = temporary_prompt(self._top)
         return self._top
@@ -145,9 +159,7 @@ class Dialog(Branch):
         if not isinstance(found, Prompt):
             raise TypeError(f"prompt is a Prompt or a path, not a {type(prompt).__name__}.")
         text = found.render(as_mapping(prompt_args, "prompt_args"))
-        message = self.append(said(self.dialog_id, text, name, metadata, role))
-        self._top = found
-        return message
+        return self._put(said(self.dialog_id, text, name, metadata, role), found)
 
     def put_text(
         self,
@@ -166,9 +178,7 @@ class Dialog(Branch):
         """
         if not isinstance(text, str):
             raise TypeError(f"text is a str, not a {type(text).__name__}.")
-        message = self.append(said(self.dialog_id, text, name, metadata, role))
-        self._top = text
-        return message
+        return self._put(said(self.dialog_id, text, name, metadata, role), text)
 
     def put_image(
         self,
@@ -198,6 +208,15 @@ class Dialog(Branch):
         both = (TextContent(content=caption), shown)
         return self.append(said(self.dialog_id, both, name, {**kept, "caption": caption}, role))
 
+    def _put(self, message: Message, top: Prompt | str) -> Message:
+        """Append a message that changes what governs; when it cannot be appended, nothing is changed."""
+        before, self._top = self._top, top
+        try:
+            return self.append(message)
+        except BaseException:
+            self._top = before
+            raise
+
     @overload
     def append(self, message: Message) -> Message: ...
     @overload
@@ -220,6 +239,21 @@ class Dialog(Branch):
         stored = tuple(part for one in given for part in stamped(one, self.dialog_id, self.store))
         self.record(*(MessageEntry(message=one) for one in stored))
         return stored[-1] if isinstance(message, Message) else stored
+
+    def record(self, *entries: Entry) -> tuple[Handle, ...]:
+        """Append entries that belong to the turn, all or none, and give their handles; messages say which prompt governs after them.
+
+        Raises:
+            Conflict: Another writer was first; nothing was written.
+            IllegalEntry: One of them may not stand there.
+        """
+        return super().record(*governed(entries, self._path()))
+
+    def _path(self) -> str | None:
+        """Give the path of what governs; None where that is nothing, or a text."""
+        if isinstance(self._top, AsRecorded):
+            return path_in_force(self.store, self._spans())
+        return self.runtime.key_of(self._top) if isinstance(self._top, Prompt) and not self._top.is_temporary else None
 
     # --- branches -------------------------------------------------------------------------------------------------------------
 
@@ -284,12 +318,11 @@ class Dialog(Branch):
 
         `messages` is for readers; `log` is what `from_dict` restores.
         """
-        prompt = self.top_prompt
         return {
             "session_name": self.session_name,
             "owner": self.owner,
             "tree_node": self.tree_node.to_dict(),
-            "top_prompt_path": None if prompt is None or prompt.is_temporary else self.runtime.key_of(prompt),
+            "top_prompt_path": self._path(),
             "messages": [message.to_dict() for message in self.messages.bare()],
             "log": carry(self.store, self.dialog_id),
         }
@@ -319,7 +352,7 @@ class Dialog(Branch):
         )
         restore(family.store, record, dialogs)
         family.tell_all()
-        return cls.of(family, family.store.node(dialog_id), _prompt(family.runtime, fields.get("top_prompt_path")))
+        return cls.of(family, family.store.node(dialog_id), prompt_at(family.runtime, fields.get("top_prompt_path")))
 
     # --- what the model sees ----------------------------------------------------------------------------------------------------
 
@@ -464,12 +497,3 @@ class Derived(Dialog):
     def _seen(self, at: int | None) -> View:
         as_made = self._length is None or self._newest.seq == self._length
         return self._view if at is None and as_made else super()._seen(at)
-
-
-def _prompt(runtime: Runtime, path: str | None) -> Prompt | None:
-    """Resolve the path that a dialog was saved with; an unknown one is a warning."""
-    try:
-        return None if path is None else runtime.get_prompt(path)
-    except UnknownPrompt as error:
-        warnings.warn(f"The dialog was loaded without its prompt: {error}", UnknownPromptWarning, stacklevel=3)
-        return None
