@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -333,6 +334,9 @@ def test_every_place_that_a_view_names_is_recalled(palaver: Palaver) -> None:
         assert run_ in shown.out
         assert run_ in shown.err
         assert len(palaver("recall", run_, "--json").rows()) == last - first + 1
+    notice = re.search(r"recall (\w+:\d+ to \w+:\d+)\]", shown.out)
+    assert notice is not None
+    assert palaver("recall", notice[1]).code == 0
     assert "question 1 because" in palaver("recall", runs[0]).out
     assert "answer 0" in palaver("recall", runs[0]).out
     assert palaver("recall", runs[0].partition("-")[0] + "-99999").code == 4

@@ -15,8 +15,8 @@ from palaver.log import Entry, Handle, MessageEntry
 from palaver.messages import Content, TextContent, ToolCallContent, ToolResultContent
 from palaver.session import Session
 
-_RUN = re.compile(r"(?P<first>[^:]+:\d{1,12})-(?P<last>\d{1,12})")
-"""A run of entries, as a view names one that it leaves out: `3f2a91c07b5e:12-40`, both ends included."""
+_RUN = re.compile(r"(?P<first>(?P<dialog>[^:]+):\d{1,12})(?:-| to (?P=dialog):)(?P<last>\d{1,12})")
+"""A run of entries, both ends included: `3f2a91c07b5e:12-40`, or as a notice in a view has it: `3f2a91c07b5e:12 to 3f2a91c07b5e:40`."""
 
 
 def register(app: typer.Typer) -> None:

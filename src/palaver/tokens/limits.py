@@ -5,7 +5,11 @@ that have grown since. The first row whose pattern fits the beginning of a model
 
 Sources: the model pages of each provider (OpenAI "Models", Anthropic "Models overview", Google "Gemini models", DeepSeek
 "Models & pricing", the model pages of Z.ai, Mistral, Cohere, Meta and Qwen), as known in November 2026 and compared with LiteLLM's model
-map; the pages themselves were not read again for it.
+map; the pages themselves were not read again for it. Compared again with what others took from those pages: GPT-5 to 5.3 (a window of 400,000,
+of which 272,000 are input), GPT-5.4 and 5.5 (1,050,000, of which 922,000 are input; 128,000 of answer: anomalyco/models.dev#1630,
+earendil-works/pi#5087, cognizant-ai-lab/neuro-san#784), Claude from 4.6 on (128,000 of answer, where 4.5 has 64,000: Effect-TS/effect#7129).
+One gateway lists 272,000 tokens of answer for GPT-5.5; OpenAI's page, as quoted in the first of these, does not. Unconfirmed: Z.ai, Mistral,
+Cohere, Meta and Qwen.
 """
 
 from __future__ import annotations
