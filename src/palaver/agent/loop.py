@@ -36,7 +36,7 @@ async def go(run: Run) -> None:
         _failed(run, error)
         raise
     finally:
-        await _finished(run)
+        await run.sink.end(TurnFinished(run.session))
 
 
 async def _steps(run: Run) -> None:
@@ -104,9 +104,3 @@ def _let_go(run: Run, outcome: str) -> None:
             run.end(outcome, *run.cut_off())
     except (Conflict, StoreError) as error:
         run.session.error = run.session.error or error
-
-
-async def _finished(run: Run) -> None:
-    if not run.sink.heard:
-        return
-    run.sink.note(TurnFinished(run.session))

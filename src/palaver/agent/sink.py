@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Iterable
+
+import anyio
 
 from palaver.agent.events import AgentEvent
 from palaver.agent.invoking import StreamHandler
 
-__all__ = ["Sink"]
+__all__ = ["LAST_WORD", "Sink"]
+
+LAST_WORD = 5.0
+"""Seconds that listeners have to take note of the end of a turn."""
 
 
 class Sink:
@@ -36,6 +42,15 @@ class Sink:
                 await self._owed.pop(0)
             except Exception as error:  # noqa: BLE001 - whatever a listener raises, it is reported when the step is done
                 self.fault = self.fault or error
+
+    async def end(self, event: AgentEvent) -> None:
+        """Tell everybody that it is over, also when it was cancelled; a listener that does not come back is not waited for."""
+        with anyio.move_on_after(LAST_WORD, shield=True):
+            await self.emit(event)
+        for waiting in self._owed:
+            if inspect.iscoroutine(waiting):
+                waiting.close()
+        self._owed.clear()
 
     def note(self, event: AgentEvent) -> None:
         """Tell everybody without waiting; whoever wants to be waited for is, at the next event."""
