@@ -1,0 +1,162 @@
+"""Requests that are too long: the context manager before every call, and one compaction when a provider says so all the same."""
+
+from typing import Any
+
+import pytest
+
+from palaver import ContextManager, DefaultContextManager, Prompt
+from palaver.agent import Agent
+from palaver.errors import CallbackFailed, InfeasibleBudget, ModelCallFailed
+from palaver.log.entries import Compaction
+from palaver.view import View
+from tests.agent.helper import MODEL, calling, entries, kinds, roles, scripted, sent
+from tests.agent.test_contract import look, word_first
+
+OVERFLOW = {"error": {"kind": "ContextOverflow", "message": "Too long.", "limit": 3_000, "asked": 6_000}}
+
+
+def talkative(agent: Agent, exchanges: int = 12) -> None:
+    """Give a dialog a long past."""
+    for number in range(exchanges):
+        agent.current_dialog.put_text(f"question {number} " + "word " * 300)
+        agent.current_dialog.put_text(f"answer {number} " + "word " * 300, role="assistant")
+
+
+def test_an_overflow_leads_to_one_compaction_and_one_retry() -> None:
+    """The view is made smaller by an entry of the log, and the model is asked again; the dialog keeps every message."""
+    agent, provider = scripted([OVERFLOW, "short enough"])
+    talkative(agent)
+    agent.receive("go")
+    before = len(agent.current_dialog.messages)
+    assert agent.respond().content == "short enough"
+    (made,) = [entry for entry in entries(agent.current_dialog) if isinstance(entry, Compaction)]
+    assert made.policy == "default"
+    assert made.tokens_after <= made.tokens_before * 0.8 * 3_000 / 6_000
+    assert len(provider.requests[1].data) < len(provider.requests[0].data)
+    assert sent(provider.requests[1])[-1] == ("user", "go")
+    assert len(agent.current_dialog.messages) == before + 1
+
+
+def test_a_second_overflow_is_a_typed_failure() -> None:
+    """Exactly one compaction and one retry: no loop, whatever the provider says."""
+    agent, provider = scripted([OVERFLOW, OVERFLOW])
+    talkative(agent)
+    agent.receive("go")
+    with pytest.raises(ModelCallFailed):
+        agent.respond()
+    assert len(provider.requests) == 2
+    assert kinds(agent.current_dialog).count("compaction") == 1
+
+
+def test_what_cannot_be_made_smaller_is_a_typed_failure_at_once() -> None:
+    """Where every view must hold what there is, nothing is committed and nothing is asked again."""
+    agent, provider = scripted([OVERFLOW])
+    agent.receive("word " * 5_000)
+    with pytest.raises(ModelCallFailed):
+        agent.respond()
+    assert len(provider.requests) == 1
+    assert "compaction" not in kinds(agent.current_dialog)
+
+
+def test_the_agents_own_policy_makes_the_room() -> None:
+    """The compaction is the agent's policy's, where it has one."""
+    agent, _ = scripted([OVERFLOW, "ok"], context_manager="fold", budget=100_000)
+    talkative(agent)
+    agent.receive("go")
+    agent.respond()
+    (made,) = [entry for entry in entries(agent.current_dialog) if isinstance(entry, Compaction)]
+    assert made.policy == "fold"
+
+
+def test_an_overflow_in_a_later_round_finds_room_too() -> None:
+    """A turn may overflow more than once: each call of the model has one compaction."""
+    prompt = Prompt(path="t/l", prompt="Look.", function_list=[look])
+    agent, _ = scripted([OVERFLOW, calling("look", where="a"), OVERFLOW, "found"], prompt)
+    talkative(agent, 20)
+    agent.receive("go")
+    assert agent.respond().content == "found"
+    assert kinds(agent.current_dialog).count("compaction") == 2
+
+
+class Seen(ContextManager):
+    """A plain manager that notes what it was given, and drops the middle."""
+
+    name = "seen"
+
+    def __init__(self) -> None:
+        self.given: list[list[str]] = []
+
+    def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - the contract's own signature
+        """Keep the first and the last."""
+        self.given.append([message.text_content()[:10] for message in dialog.messages])
+        return dialog.fork(last_n=1, first_k=1) if len(dialog.messages) > 3 else dialog
+
+
+def test_a15_the_manager_shapes_what_is_sent_and_nothing_else() -> None:
+    """A15: the model sees the pruned dialog, the canonical one has everything; giving the same object back is allowed."""
+    manager = Seen()
+    agent, provider = scripted(["one", "two"], context_manager=manager)
+    agent.receive("first")
+    agent.respond()
+    assert len(provider.requests[0].body["messages"]) == 2
+    talkative(agent, 2)
+    agent.receive("last")
+    agent.respond()
+    assert sent(provider.requests[1])[-1] == ("user", "last")
+    assert not any("question 0" in str(content) for _, content in sent(provider.requests[1]))
+    assert len(agent.current_dialog.messages) == 9
+    assert agent.current_dialog.children == ()
+    with pytest.raises(TypeError):
+        ContextManager()  # type: ignore[abstract]
+
+
+def test_r131_the_manager_is_asked_before_every_call_repairs_included() -> None:
+    """R131, bug 11: a repair cannot overflow what the manager keeps in bounds; it sees the refused answer as well."""
+    manager = Seen()
+    agent, _ = scripted(
+        ["Hm.", "Answer yes"], Prompt(path="t/p", prompt="P.", parser=word_first), context_manager=manager
+    )
+    agent.receive("well?")
+    agent.respond()
+    assert [len(given) for given in manager.given] == [2, 4]
+    assert manager.given[1][2] == "Hm."
+
+
+def test_a25_a_manager_assigned_later_changes_nothing_small() -> None:
+    """A25, R95: `context_manager` is assignable; a small dialog goes as it is."""
+    agent, provider = scripted(["one"])
+    agent.context_manager = DefaultContextManager(model_name=MODEL, max_tokens=128_000)
+    agent.receive("hi")
+    agent.respond()
+    assert sent(provider.requests[0]) == [("system", "You are tested."), ("user", "hi")]
+
+
+def test_a_budget_that_cannot_be_kept_is_said_before_anything_is_sent() -> None:
+    """DESIGN: an infeasible budget is a typed error with its breakdown, no API call; the turn is let go of."""
+    agent, provider = scripted(["never"], budget=50)
+    agent.receive("word " * 500)
+    with pytest.raises(InfeasibleBudget):
+        agent.respond()
+    assert provider.requests == []
+    assert agent.last_call is not None
+    assert agent.last_call.state == "failure"
+    assert kinds(agent.current_dialog)[-1] == "turn_ended"
+
+
+def test_a_manager_that_raises_is_a_typed_failure() -> None:
+    """Whatever a caller's manager raises is a failure with the session, and nothing is sent."""
+
+    class Broken(ContextManager):
+        name = "broken"
+
+        def __call__(self, dialog: object) -> View:
+            raise ZeroDivisionError(type(dialog).__name__)
+
+    agent, provider = scripted(["ok"], context_manager=Broken())
+    agent.receive("go")
+    with pytest.raises(CallbackFailed, match="context manager"):
+        agent.respond()
+    assert provider.requests == []
+    agent.context_manager = None
+    assert agent.respond().content == "ok"
+    assert roles(agent.current_dialog) == ["system", "user", "assistant"]

@@ -1,0 +1,166 @@
+"""Turns as they happen: one closed union of events, for `for` and for `async for`."""
+
+from typing import get_args
+
+import anyio
+import pytest
+
+from palaver import Prompt
+from palaver.agent import AgentEvent, TurnStream
+from palaver.errors import ModelCallFailed
+from palaver.models import TextDelta
+from palaver.tools import CallContext, tool
+from tests.agent.helper import QUICK, calling, kinds, roles, scripted
+from tests.agent.test_contract import word_first
+
+
+@tool
+def slow(context: CallContext) -> str:
+    """Say how far it is."""
+    context.emit_progress("half", done=1, total=2)
+    return "done"
+
+
+PROMPT = Prompt(path="t/s", prompt="Go.", function_list=[slow])
+
+
+def types(stream: TurnStream) -> list[str]:
+    """Give the types of a stream's events, repetitions of deltas taken together."""
+    found: list[str] = []
+    for event in stream:
+        assert isinstance(event, get_args(AgentEvent))
+        if not found or found[-1] != event.type:
+            found.append(event.type)
+    return found
+
+
+def test_events_in_order() -> None:
+    """Asking, deltas, end, the call's start, progress and end, and the turn's last word; text adds up to the answer."""
+    agent, _ = scripted([{"thinking": "hm", **calling("slow", "I look.")}, "It is done."], PROMPT)
+    agent.receive("go")
+    stream = agent.stream()
+    assert types(stream) == [
+        "asking",
+        "thinking",
+        "text",
+        "tool_call",
+        "end",
+        "call_starting",
+        "call_progress",
+        "call_ended",
+        "asking",
+        "text",
+        "end",
+        "turn_finished",
+    ]
+    assert stream.session.state == "success"
+    assert stream.session.delivery is not None
+    assert stream.session.delivery.content == "It is done."
+    assert roles(agent.current_dialog)[-1] == "assistant"
+
+
+def test_streamed_or_not_the_log_is_the_same() -> None:
+    """Streaming changes the request's own flag and nothing that is recorded."""
+    seen = []
+    for streamed in (True, False):
+        agent, provider = scripted([calling("slow", "I look."), "Done."], PROMPT)
+        agent.receive("go")
+        if streamed:
+            list(agent.stream())
+        else:
+            agent.respond()
+        assert bool(provider.requests[0].body.get("stream")) is streamed
+        seen.append(
+            (kinds(agent.current_dialog), [message.text_content() for message in agent.current_dialog.messages])
+        )
+    assert seen[0] == seen[1]
+
+
+def test_async_for() -> None:
+    """The same events in a caller's own loop, while the turn runs beside it."""
+
+    async def scenario() -> str:
+        agent, _ = scripted(["one two three"])
+        agent.receive("go")
+        text = ""
+        async with agent.stream() as stream:
+            async for event in stream:
+                text += event.text if isinstance(event, TextDelta) else ""
+        return text
+
+    assert anyio.run(scenario) == "one two three"
+
+
+def test_what_is_void_is_said() -> None:
+    """A repair and a retry tell the reader that what was streamed does not count."""
+    agent, _ = scripted(
+        [{"text": "cut", "error": "ProviderDown"}, "Hm.", "Answer yes"],
+        Prompt(path="t/p", prompt="P.", parser=word_first),
+        max_llm_recall=1,
+        retry=QUICK,
+    )
+    agent.receive("go")
+    seen = types(agent.stream())
+    assert seen.index("retrying") < seen.index("answer_refused") < seen.index("turn_finished")
+
+
+def test_a_failure_comes_behind_the_last_event() -> None:
+    """The reader gets every event first, the last one with the session, then the error."""
+    agent, _ = scripted([{"text": "so f", "error": "ProviderDown"}])
+    agent.receive("go")
+    seen = []
+    with pytest.raises(ModelCallFailed):
+        seen.extend(event.type for event in agent.stream())
+    assert agent.last_call is not None
+    assert agent.last_call.state == "failure"
+
+
+def test_leaving_early_interrupts_the_turn() -> None:
+    """A stream that is closed before its end leaves a valid dialog, and the next call goes on."""
+
+    @tool
+    async def hang() -> str:
+        """Hang."""
+        await anyio.sleep_forever()
+        return "never"
+
+    agent, _ = scripted([calling("hang"), "went on"], Prompt(path="t/h", prompt="Go.", function_list=[hang]))
+    agent.receive("go")
+    with agent.stream() as stream:
+        for event in stream:
+            if event.type == "call_starting":
+                break
+    assert agent.last_call is not None
+    assert agent.last_call.state == "interrupted"
+    assert kinds(agent.current_dialog)[-1] == "turn_ended"
+    assert agent.respond().content == "went on"
+
+
+def test_a_stream_that_is_never_read_does_nothing() -> None:
+    """The turn begins with the first event that is asked for; closing an unread stream is fine."""
+    agent, provider = scripted(["never"])
+    agent.receive("go")
+    stream = agent.stream()
+    stream.close()
+    assert list(stream) == []
+    assert provider.requests == []
+    assert "turn_started" not in kinds(agent.current_dialog)
+
+
+def test_a_waiting_turn_says_so() -> None:
+    """A call that needs a decision ends the stream with the calls that wait."""
+    prompt = Prompt(path="t/w", prompt="Go.", function_list=[slow.extend(needs_approval=True)])
+    agent, _ = scripted([calling("slow")], prompt)
+    agent.receive("go")
+    stream = agent.stream()
+    assert types(stream)[-2:] == ["decision_awaited", "turn_finished"]
+    assert stream.session.state == "waiting"
+
+
+def test_two_listeners_hear_the_same() -> None:
+    """The agent's own handler hears what the reader of the stream reads."""
+    heard: list[str] = []
+    agent, _ = scripted(["hello"], stream_handler=lambda event: heard.append(event.type))
+    agent.receive("go")
+    read = [event.type for event in agent.stream()]
+    assert heard == read
