@@ -1,5 +1,7 @@
 """A36, R255 to R263: a conversation that the caller keeps."""
 
+from typing import Any
+
 import pytest
 
 from palaver import MemoryStore
@@ -7,7 +9,7 @@ from palaver.errors import InvalidInput, InvalidMessage
 from palaver.messages import ToolResultContent
 from tests.agent.helper import roles, scripted, sent
 
-HISTORY = [
+HISTORY: list[dict[str, Any]] = [
     {"role": "user", "content": "What is 6 times 7?"},
     {
         "role": "assistant",

@@ -108,7 +108,7 @@ def test_a_failure_comes_behind_the_last_event() -> None:
     """The reader gets every event first, the last one with the session, then the error."""
     agent, _ = scripted([{"text": "so f", "error": "ProviderDown"}])
     agent.receive("go")
-    seen = []
+    seen: list[str] = []
     with pytest.raises(ModelCallFailed):
         seen.extend(event.type for event in agent.stream())
     assert agent.last_call is not None
