@@ -24,7 +24,7 @@ class Plan:
 
 PLANS = st.builds(
     Plan,
-    st.sampled_from(["return", "raise", "cancel"]),
+    st.sampled_from(["return", "raise", "cancel", "stop"]),
     st.integers(0, 6),
     st.booleans(),
     st.booleans(),
@@ -46,6 +46,7 @@ class Run:
         self.seen: list[tuple[str, str]] = []
         self.inside: list[str] = []
         self.alone = True
+        self.scope: anyio.CancelScope | None = None
 
     def _tool(self, name: str, plan: Plan) -> Function:
         async def act(n: int) -> str:
@@ -56,6 +57,9 @@ class Run:
                 for _ in range(plan.rounds):
                     await anyio.lowlevel.checkpoint()
                     self._look()
+                self.seen.append(("ended", name))
+                if plan.ending == "stop" and self.scope is not None:
+                    self.scope.cancel()  # at the last moment: from here on nothing waits
                 if plan.ending == "raise":
                     raise ValueError(n)
                 if plan.ending == "cancel":
@@ -120,6 +124,7 @@ def test_a_cancelled_batch_forgets_nothing_it_told(
 
     async def main() -> None:
         async with anyio.create_task_group() as group:
+            run.scope = group.cancel_scope
             group.start_soon(run.go, parallel)
             for _ in range(rounds):
                 await anyio.lowlevel.checkpoint()
@@ -132,3 +137,12 @@ def test_a_cancelled_batch_forgets_nothing_it_told(
     assert set(run.count("executed")) <= set(run.count("intent"))
     assert run.inside == []
     assert run.alone
+    # A function that ended has its result told, however close the cancellation came; one that cancels itself then cannot be told from it.
+    ended = [which for kind, which in run.seen if kind == "ended" and plans[int(which[1:])].ending != "cancel"]
+    names = {call.id: call.name for call in run.calls}
+    told = [
+        names[which]
+        for kind, which in run.seen
+        if kind == "executed" and plans[int(names[which][1:])].ending != "cancel"
+    ]
+    assert Counter(told) == Counter(ended)

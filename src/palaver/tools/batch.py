@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
+from functools import partial
 
 import anyio
 
@@ -11,13 +11,10 @@ from palaver.messages import FunctionCall, ToolCallContent
 from palaver.tools.context import CallContext
 from palaver.tools.function import Function
 from palaver.tools.outcome import ToolOutcome
-from palaver.tools.running import OnStart, execute
+from palaver.tools.running import OnOutcome, OnStart, execute
 from palaver.tools.toolbox import Toolbox
 
-__all__ = ["OnOutcome", "execute_all"]
-
-OnOutcome: TypeAlias = Callable[[ToolCallContent, ToolOutcome], Awaitable[None]]
-"""Awaited as soon as a call has its outcome, one at a time, and to its end even when the batch is being cancelled."""
+__all__ = ["execute_all"]
 
 
 async def execute_all(  # noqa: PLR0913 - what one call takes, and what makes them a batch
@@ -41,7 +38,7 @@ async def execute_all(  # noqa: PLR0913 - what one call takes, and what makes th
         context: What tools may ask for.
         earlier: The calls that were answered before in this agent call, oldest first.
         on_start: Awaited before each effect, one at a time.
-        on_outcome: Told of each outcome when it is there. It is where a result becomes durable, so a cancellation waits for it.
+        on_outcome: Told of each outcome when it is there, one at a time; a cancellation waits for it.
         parallel: How many may run at a time, at least 1; 1 runs them in order.
 
     Returns:
@@ -106,20 +103,21 @@ class _Batch:
         self._done[index].set()
 
     async def _execute(self, index: int) -> None:
-        call = self._calls[index]
-        outcome = await execute(
+        await execute(
             self._toolbox,
-            call,
+            self._calls[index],
             context=self._context,
             earlier=(*self._earlier, *self._seen[:index]),
             on_start=self._start if self._on_start else None,
+            on_outcome=partial(self._keep, index),
         )
+
+    async def _keep(self, index: int, call: ToolCallContent, outcome: ToolOutcome) -> None:
         self._outcomes[index] = outcome
         self._seen[index] = outcome.function_call
         if self._on_outcome is not None:
-            with anyio.CancelScope(shield=True):
-                async with self._one_at_a_time:
-                    await self._on_outcome(call, outcome)
+            async with self._one_at_a_time:
+                await self._on_outcome(call, outcome)
 
     async def _start(self, call: ToolCallContent, function: Function) -> None:
         if self._on_start is not None:

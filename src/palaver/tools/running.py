@@ -29,10 +29,13 @@ from palaver.tools.replies import Reply, reply_of
 from palaver.tools.threads import hand_over, in_thread
 from palaver.tools.toolbox import Toolbox
 
-__all__ = ["OnStart", "execute", "refuse"]
+__all__ = ["OnOutcome", "OnStart", "execute", "refuse"]
 
 OnStart: TypeAlias = Callable[[ToolCallContent, Function], Awaitable[None]]
 """Awaited before a function runs, and only when it is going to: the place to record the intent. What it raises ends the call."""
+
+OnOutcome: TypeAlias = Callable[[ToolCallContent, ToolOutcome], Awaitable[None]]
+"""Awaited as soon as a call has its outcome, and to its end even when the caller is being cancelled: the place to make a result durable."""
 
 
 async def execute(
@@ -42,6 +45,7 @@ async def execute(
     context: CallContext | None = None,
     earlier: Iterable[FunctionCall] = (),
     on_start: OnStart | None = None,
+    on_outcome: OnOutcome | None = None,
 ) -> ToolOutcome:
     """Answer one call.
 
@@ -51,21 +55,29 @@ async def execute(
         context: What a tool may ask for; the call's own id and name are filled in.
         earlier: The calls that were answered before in this agent call, oldest first: the same call is not run again.
         on_start: Awaited before the effect; see `OnStart`.
+        on_outcome: Told of the outcome; see `OnOutcome`.
 
     Returns:
         The outcome. Exceptions of the tool, an unknown name, unfit arguments, a timeout and anything else the tool did are results in it.
     """
     started = perf_counter()
     surroundings = _heard((context or CallContext()).of(call))
-    function = toolbox.get(call.name)
     seen = FunctionCall.of(call)
-    checked = _checked(toolbox, function, call, surroundings, tuple(earlier))
+    checked = _checked(toolbox, toolbox.get(call.name), call, surroundings, tuple(earlier))
+    cancelled: BaseException | None = None
     if isinstance(checked, _Refusal):
-        return _outcome(seen, Reply(checked.text, is_error=checked.ending != "repeated"), checked.ending, started)
-    if on_start is not None:
-        await on_start(call, checked.function)
-    finished = await _run(checked, surroundings)
-    return _outcome(replace(seen, result=finished.value), finished.reply, finished.ending, started)
+        outcome = _outcome(seen, Reply(checked.text, is_error=checked.ending != "repeated"), checked.ending, started)
+    else:
+        if on_start is not None:
+            await on_start(call, checked.function)
+        finished, cancelled = await _run(checked, surroundings)
+        outcome = _outcome(replace(seen, result=finished.value), finished.reply, finished.ending, started)
+    if on_outcome is not None:
+        with anyio.CancelScope(shield=True):
+            await on_outcome(call, outcome)
+    if cancelled is not None:
+        raise cancelled
+    return outcome
 
 
 def refuse(call: ToolCallContent, reason: str) -> ToolOutcome:
@@ -155,64 +167,77 @@ def _fitted(
 # --- what runs ---------------------------------------------------------------------------------------------------------
 
 
-async def _run(ready: _Ready, context: CallContext) -> _Finished:
-    """Run a function within its time; a thread that is left behind is told by the context."""
-    finished: _Finished | None = None
+async def _run(ready: _Ready, context: CallContext) -> tuple[_Finished, BaseException | None]:
+    """Run a function within its time, and give how it ended, and the cancellation that came when it had ended already.
+
+    A thread that is left behind is told by the context.
+    """
+    ended: list[_Finished] = []
+    cancelled: BaseException | None = None
     try:
         with anyio.move_on_after(ready.function.timeout):
-            finished = await _finish(ready, context)
+            await _finish(ready, context, ended)
+    except anyio.get_cancelled_exc_class() as error:
+        if not ended:
+            raise
+        cancelled = error  # raised again when the result is safe
     finally:
         context.stop.set()
-    if finished is None:
+    if not ended:
         text = words.timed_out(ready.function.name, ready.function.timeout or 0, killed=ready.function.isolated)
-        return _Finished("timeout", Reply(text, is_error=True))
-    return finished
+        ended.append(_Finished("timeout", Reply(text, is_error=True)))
+    return ended[0], cancelled
 
 
-async def _finish(ready: _Ready, context: CallContext) -> _Finished:
+async def _finish(ready: _Ready, context: CallContext, ended: list[_Finished]) -> None:
+    """Run a function in its way; how it ended is there before anything can be cancelled."""
     function = ready.function
     if function.isolated:
         job = Job(function.name, ready.work, ready.seen, function.processor, function.max_bytes)
         alive, reply = await in_process(job, context.on_progress)
-        return _Finished("done" if alive else "crashed", reply, reply.text())
-    if is_async(ready.function.function):
-        return await _awaited(ready, ready.work)
-    attempt = await in_thread(partial(_attempted, ready))
-    return attempt if isinstance(attempt, _Finished) else await _awaited(ready, lambda: attempt)
+        ended.append(_Finished("done" if alive else "crashed", reply, reply.text()))
+    elif is_async(function.function):
+        await _await(ready, ready.work, ended)
+    else:
+        later = await in_thread(partial(_attempt, ready, ended))
+        if later is not None:
+            await _await(ready, lambda: later, ended)
 
 
-def _attempted(ready: _Ready) -> _Finished | Awaitable[Any]:
-    """Call a function in its thread, where its result is turned into a reply too; one that returns an awaitable is awaited in the loop."""
+def _attempt(ready: _Ready, ended: list[_Finished]) -> Awaitable[Any] | None:
+    """Call a function in its thread, where its result is turned into a reply too; give what it returned if that is to be awaited."""
     try:
         value = ready.work()
-        return value if inspect.isawaitable(value) else _answered(ready, value)
+        if inspect.isawaitable(value):
+            return value
+        ended.append(_answered(ready, value))
     except BaseException as error:  # noqa: BLE001 - whatever a tool raises, SystemExit too, is its result
-        return _failed(error)
+        ended.append(_failed(error))
+    return None
 
 
-async def _awaited(ready: _Ready, begin: Callable[[], Awaitable[Any]]) -> _Finished:
+async def _await(ready: _Ready, begin: Callable[[], Awaitable[Any]], ended: list[_Finished]) -> None:
     """Await a function in a task of its own, so that a cancellation it raises itself is told apart from the caller's."""
-    box: list[_Finished] = []
 
     async def run() -> None:
         try:
-            box.append(_answered(ready, await begin()))
+            ended.append(_answered(ready, await begin()))
         except (KeyboardInterrupt, anyio.get_cancelled_exc_class()):
             raise
         except BaseException as error:  # noqa: BLE001 - whatever a tool raises, SystemExit too, is its result
-            box.append(_failed(error))
+            ended.append(_failed(error))
 
     async with anyio.create_task_group() as group:
         group.start_soon(run)
-    return box[0] if box else _Finished("failed", Reply("The tool cancelled itself.", is_error=True))
+    if not ended:
+        ended.append(_Finished("failed", Reply("The tool cancelled itself.", is_error=True)))
 
 
 def _answered(ready: _Ready, value: Any) -> _Finished:  # noqa: ANN401 - whatever a tool returned
     shown = ready.function.processor(value, replace(ready.seen, result=value)) if ready.function.processor else value
     reply = reply_of(shown, ready.function.max_bytes)
-    return _Finished(
-        "done", reply, reply.text() if "cut" in reply.metadata else value
-    )  # what was too long is not kept here either
+    kept = reply.text() if "cut" in reply.metadata else value  # what was too long is not kept here either
+    return _Finished("done", reply, kept)
 
 
 def _failed(error: BaseException) -> _Finished:
