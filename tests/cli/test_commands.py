@@ -75,6 +75,7 @@ def test_version() -> None:
         ("view talk --budget 0", 2, "--budget"),
         ("doctor --repair", 2, "--repair"),
         ("export talk --to bundle --view", 2, "bundle"),
+        ("search ***", 2, "letter"),
         ("view tlak", 4, "talk"),
         ("view talk --policy defualt", 4, "default"),
         ("view talk --wire anthropc", 4, "anthropic"),

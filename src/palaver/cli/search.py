@@ -13,6 +13,7 @@ from palaver.cli.surroundings import errors, output, visible
 from palaver.errors import StoreReadOnly
 from palaver.session import Session, searchable
 from palaver.store import Store
+from palaver.store.text import words
 
 
 def register(app: typer.Typer) -> None:
@@ -30,6 +31,10 @@ def run(
     json: JsonOption = False,
 ) -> int:
     """Search messages, tool arguments and tool results. Each hit has the handle that `recall` takes."""
+    if not words(query):
+        raise typer.BadParameter(
+            "it has no letter, digit or pictograph: nothing else is searched for.", param_hint="QUERY"
+        )
     with opened(store) as source:
         _index(source)
         within = None if session is None else Session.open(session, source).session_id
