@@ -5,8 +5,10 @@ A :class:`Provider` is the seam. Adapters over the vendors' own clients are modu
 """
 
 from palaver.models.assembly import Assembly, collect
+from palaver.models.connect import connect_model
 from palaver.models.events import BlockEvent, Delta, End, Event, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
 from palaver.models.provider import Provider
+from palaver.models.replay import ReplayProvider, read_recording
 from palaver.models.retry import Attempt, Retry, with_retries
 from palaver.models.script import Answer, read_answer, read_script
 from palaver.models.scripted import ScriptedProvider
@@ -21,6 +23,7 @@ __all__ = [
     "End",
     "Event",
     "Provider",
+    "ReplayProvider",
     "Retry",
     "ScriptedProvider",
     "TextDelta",
@@ -28,7 +31,9 @@ __all__ = [
     "ToolCallDelta",
     "UsageEvent",
     "collect",
+    "connect_model",
     "read_answer",
+    "read_recording",
     "read_script",
     "spoken",
     "with_retries",
