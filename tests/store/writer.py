@@ -13,7 +13,7 @@ import sys
 from palaver.errors import Conflict
 from palaver.ids import DialogId, new_dialog_id, new_session_id
 from palaver.log import Draft, Node
-from palaver.store import Durability, SessionRecord, SqliteStore
+from palaver.store import SessionRecord, Store, open_store
 
 
 def words(body: bytes) -> Draft:
@@ -27,7 +27,7 @@ def say(text: object) -> None:
     sys.stdout.flush()
 
 
-def forever(store: SqliteStore, dialog: DialogId) -> None:
+def forever(store: Store, dialog: DialogId) -> None:
     """Append until killed; each body is large enough to spill over pages."""
     head = store.last(dialog).turn_head
     while True:
@@ -35,7 +35,7 @@ def forever(store: SqliteStore, dialog: DialogId) -> None:
         say(head)
 
 
-def once(store: SqliteStore, dialog: DialogId) -> None:
+def once(store: Store, dialog: DialogId) -> None:
     """Append once, after the head as it was before the line came."""
     head = store.last(dialog).turn_head
     say(head)
@@ -52,7 +52,7 @@ def main() -> None:
     if command == "begin":
         say("ready")
         sys.stdin.readline()
-    store = SqliteStore(path, Durability.FULL)
+    store = open_store(path)
     if command == "begin":
         session, dialog = new_session_id(), new_dialog_id()
         store.create_session(SessionRecord(session_id=session))

@@ -47,7 +47,7 @@ def address(url: str) -> Address:
         parts = urlsplit(url)
         asked = parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query))
         conninfo = parts._replace(
-            query=urlencode([(key, value) for key, value in asked if key != "schema"], quote_via=quote)
+            query=urlencode([(key, value) for key, value in asked if key != "schema"], safe="/", quote_via=quote)
         ).geturl()
         known = conninfo_to_dict(conninfo)
     except (ValueError, ProgrammingError) as error:

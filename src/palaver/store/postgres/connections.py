@@ -338,7 +338,7 @@ class _Write:
         """Begin."""
         connection = self._connection = self._pool.borrow()
         try:
-            connection.execute("BEGIN")
+            connection.execute("BEGIN", prepare=False)
         except BaseException as error:
             self._undo(error)
             raise
@@ -354,7 +354,7 @@ class _Write:
             self._undo(error)
             return
         try:
-            self._connection.execute("COMMIT")
+            self._connection.execute("COMMIT", prepare=False)
         except psycopg.Error as failed:
             broken = self._connection.broken
             self._pool.give_back(self._connection)
@@ -371,7 +371,7 @@ class _Write:
         translated = self._pool.translated(error, connection)
         with suppress(psycopg.Error):  # it is dead, or dies now: then it is not lent again, and the server undoes
             if not connection.broken:
-                connection.execute("ROLLBACK")
+                connection.execute("ROLLBACK", prepare=False)
         self._pool.give_back(connection)
         if translated is not None:
             raise translated from error
@@ -396,7 +396,7 @@ class _Step:
 
     def _do(self, command: LiteralString) -> None:
         try:
-            self._connection.execute(command)
+            self._connection.execute(command, prepare=False)
         except psycopg.Error as error:
             broken = self._connection.broken
             raise fault(self._pool.place, self._pool.wait, error, broken=broken) from error
@@ -411,7 +411,7 @@ class _Step:
         translated = self._pool.translated(error, self._connection)
         with suppress(psycopg.Error):  # the connection died, and all that was written together with it
             if not self._connection.broken:
-                self._connection.execute("ROLLBACK TO step")
-                self._connection.execute("RELEASE step")
+                self._connection.execute("ROLLBACK TO step", prepare=False)
+                self._connection.execute("RELEASE step", prepare=False)
         if translated is not None:
             raise translated from error

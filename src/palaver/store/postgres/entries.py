@@ -20,6 +20,7 @@ from psycopg.errors import UniqueViolation
 from palaver.errors import (
     Conflict,
     IllegalEntry,
+    StoreBusy,
     StoreDamaged,
     StoreError,
     StoreUnavailable,
@@ -29,7 +30,7 @@ from palaver.errors import (
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
 from palaver.store.postgres.connections import Connection, Connections, ask, one_statement, reading, writing
-from palaver.store.postgres.faults import busy, unknown_outcome
+from palaver.store.postgres.faults import NeverReached, busy, unknown_outcome
 from palaver.store.postgres.statements import Row, statements
 from palaver.store.postgres.texts import given, held
 
@@ -98,14 +99,17 @@ class Log:
         """Write what follows: first after the newest header we know of, then after the newest there is, until it is written."""
         deadline = monotonic() + self._pool.wait
         plan = self._guess(dialog_id, follow) if bodies else None
-        outcome = _Outcome.TAKEN if plan is None else self._attempt(plan, bodies)
+        outcome = None if plan is None else self._attempt(plan, bodies)
         while plan is None or outcome is not _Outcome.WRITTEN:
-            if monotonic() > deadline:
-                raise busy(self._pool.place, self._pool.wait, "other writers of the same dialog were always faster")
             doubtful = plan.made if plan is not None and outcome is _Outcome.UNKNOWN else ()
             plan, done = self._look(dialog_id, follow, doubtful)
+            if not done and outcome is not None and monotonic() > deadline:
+                raise unknown_outcome(self._pool.place) if doubtful else self._slow()
             outcome = _Outcome.WRITTEN if done else self._attempt(plan, bodies)
         return self._known(dialog_id, plan)
+
+    def _slow(self) -> StoreBusy:
+        return busy(self._pool.place, self._pool.wait, "other writers of the same dialog were always faster")
 
     def _guess(self, dialog_id: DialogId, follow: Follow) -> _Plan | None:
         """Give what would follow the newest header we know of; nothing when that may not be, for it may be old."""
@@ -143,6 +147,8 @@ class Log:
             return _Outcome.WRITTEN if self._write(plan, bodies) else _Outcome.TAKEN
         except _TakenError:
             return _Outcome.TAKEN
+        except NeverReached:
+            raise
         except StoreUnavailable:
             if self._pool.block() is not None:
                 raise

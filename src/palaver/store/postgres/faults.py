@@ -55,9 +55,13 @@ def busy(place: str, wait: float, why: str = "") -> StoreBusy:
     )
 
 
-def unavailable(place: str, why: str) -> StoreUnavailable:
+class NeverReached(StoreUnavailable):
+    """No connection could be made: nothing was sent."""
+
+
+def unavailable(place: str, why: str, kind: type[StoreUnavailable] = StoreUnavailable) -> StoreUnavailable:
     """Give the error for a server that does not answer, or went away."""
-    return StoreUnavailable(
+    return kind(
         f"The server of {place} does not answer: {why}.",
         hint="What was acknowledged stands. Try again when it is back.",
     )

@@ -15,7 +15,7 @@ from palaver.errors import InvalidInput, MissingStore, StoreError, StoreReadOnly
 from palaver.ids import now
 from palaver.store.postgres.address import Address
 from palaver.store.postgres.connections import Connection
-from palaver.store.postgres.faults import fault, unavailable
+from palaver.store.postgres.faults import NeverReached, fault, unavailable
 from palaver.store.postgres.statements import Migration, migrations
 from palaver.store.protocol import Durability
 
@@ -79,7 +79,7 @@ class Opener:
 
     def _refused(self, error: psycopg.OperationalError, ping: Ping) -> StoreError:
         if ping is not Ping.OK:
-            return unavailable(self.where.place, " ".join(str(error).split()))
+            return unavailable(self.where.place, " ".join(str(error).split()), NeverReached)
         return StoreError(
             f"The server refused to open {self.where.place}: {' '.join(str(error).split())}.",
             hint="Look at the user, the password and the database, which must be there.",
