@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.agent.config import build_agents, load_config
-from palaver.context import ContextManager, DefaultContextManager, OffloadContextManager
+from palaver.context import ContextManager, DefaultContextManager, OffloadContextManager, Policy
 from palaver.errors import InvalidConfig, MissingExtra, NotFound, UnknownPolicy, UnknownPrompt, UnknownTool
 from palaver.prompts import Prompt, Runtime
 from palaver.tokens import Budget
@@ -176,7 +176,7 @@ def test_invokers_of_the_runtime_come_first() -> None:
         ("context_manager: {type: offload, threshold: 7, max_tokens: 20000}", OffloadContextManager, 20_000),
     ],
 )
-def test_c16_context_managers_by_name_with_their_keys(text: str, kind: type[ContextManager], window: int) -> None:
+def test_c16_context_managers_by_name_with_their_keys(text: str, kind: type[Policy], window: int) -> None:
     """A name, or a mapping with all the manager's own keys; a mapping without a type is the default manager (R167)."""
     manager = one(text).context_manager
     assert isinstance(manager, kind)

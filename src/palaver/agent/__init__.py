@@ -4,6 +4,7 @@ from palaver.agent.agent import Agent
 from palaver.agent.approvals import Decision, decide, open_calls
 from palaver.agent.building import build_invoker, register_invoker
 from palaver.agent.call_session import AgentCallSession
+from palaver.agent.config import AgentSpec, Config, build_agent, build_agents, load_config
 from palaver.agent.events import (
     AgentEvent,
     AnswerRefused,
@@ -20,17 +21,22 @@ from palaver.agent.events import (
 from palaver.agent.face import shut_down
 from palaver.agent.invoking import Invoker, InvokeResult, ProviderInvoker, StreamHandler
 from palaver.agent.streaming import TurnStream
+from palaver.agent.subagents import subagent
+from palaver.agent.tactic import Tactic, build_tactic
+from palaver.agent.tactic_session import TacticCallSession
 
 __all__ = [
     "Agent",
     "AgentCallSession",
     "AgentEvent",
+    "AgentSpec",
     "AnswerRefused",
     "Asking",
     "CallEnded",
     "CallProgress",
     "CallStarting",
     "Compacted",
+    "Config",
     "Decision",
     "DecisionAwaited",
     "Delivered",
@@ -39,11 +45,18 @@ __all__ = [
     "ProviderInvoker",
     "Retrying",
     "StreamHandler",
+    "Tactic",
+    "TacticCallSession",
     "TurnFinished",
     "TurnStream",
+    "build_agent",
+    "build_agents",
     "build_invoker",
+    "build_tactic",
     "decide",
+    "load_config",
     "open_calls",
     "register_invoker",
     "shut_down",
+    "subagent",
 ]

@@ -9,6 +9,7 @@ from typing import Any, NoReturn, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
+from pydantic_core import CoreSchema, core_schema
 
 from palaver.errors import InvalidPrompt, ParseError
 from palaver.messages.frozen import FrozenDict, freeze, thaw
@@ -116,6 +117,28 @@ class Format:
     def __reduce__(self) -> tuple[object, ...]:
         """Survive pickling and copying: the validator is made again from the type."""
         return _again, (self._source, self.name, self.description, self.strict)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
+        """Let a format be a field that is stored: what a provider saw of it is kept, the type it was made of is not."""
+        return core_schema.no_info_plain_validator_function(
+            cls._restored,
+            json_schema_input_schema=core_schema.dict_schema(),
+            serialization=core_schema.plain_serializer_function_ser_schema(cls._stored),
+        )
+
+    @classmethod
+    def _restored(cls, value: object) -> Format:
+        if isinstance(value, Format):
+            return value
+        if not isinstance(value, Mapping) or "schema" not in value:
+            raise ValueError("a format is stored as its name and its schema")
+        told = {name: value[name] for name in ("description", "strict") if name in value}
+        return cls(value["schema"], str(value.get("name", "")), **told)
+
+    def _stored(self) -> dict[str, Any]:
+        fields = {"name": self.name, "schema": thaw(self.schema), "description": self.description}
+        return {**fields, "strict": self.strict}
 
     def __repr__(self) -> str:
         return f"Format({self.name!r})"

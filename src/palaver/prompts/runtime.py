@@ -202,6 +202,10 @@ class Runtime:
         """
         return self._tactics.get(name, *self._near("", "tactics"))
 
+    def tactic_key(self, tactic: object) -> str | None:
+        """Give the key under which this very tactic is registered, or None."""
+        return self._tactics.key_of(tactic)
+
     def tactics(self) -> tuple[str, ...]:
         """Give the keys of all registered tactics, sorted."""
         return self._tactics.keys()

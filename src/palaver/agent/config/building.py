@@ -43,6 +43,7 @@ def build_agents(
     runtime: Runtime | None = None,
     llm_invoker: Invoker | None = None,
     store: Store | None = None,
+    kind: Callable[..., Agent] = Agent,
 ) -> dict[str, Agent]:
     """Build agents of a configuration. Agents whose invokers are described alike share one.
 
@@ -52,6 +53,7 @@ def build_agents(
         runtime: What references are looked up in; the default one when not given.
         llm_invoker: What asks the models, in place of what the configuration says.
         store: Where their dialogs lie; in memory when not given.
+        kind: What makes an agent of its settings: another class, for instance.
 
     Raises:
         NotFound: A name or reference leads nowhere: an agent, a prompt, a tool, a context manager, an invoker; with the place in the hint.
@@ -60,7 +62,7 @@ def build_agents(
     """
     shared: dict[bytes, Invoker] = {}
     return {
-        name: build_agent(config[name], runtime=runtime, llm_invoker=llm_invoker, store=store, shared=shared)
+        name: build_agent(config[name], runtime=runtime, llm_invoker=llm_invoker, store=store, kind=kind, shared=shared)
         for name in (config if names is None else names)
     }
 
@@ -71,6 +73,7 @@ def build_agent(
     runtime: Runtime | None = None,
     llm_invoker: Invoker | None = None,
     store: Store | None = None,
+    kind: Callable[..., Agent] = Agent,
     shared: dict[bytes, Invoker] | None = None,
 ) -> Agent:
     """Build one agent, as `build_agents` does.
@@ -80,11 +83,12 @@ def build_agent(
         runtime: What references are looked up in.
         llm_invoker: What asks the model, in place of what the specification says.
         store: Where its dialogs lie.
+        kind: What makes an agent of its settings.
         shared: Invokers by their description, to be looked into and added to.
     """
     known = runtime or get_default_runtime()
     settings = spec.settings
-    return Agent(
+    return kind(
         spec.name,
         _prompt(spec, known),
         spec.model_name,
