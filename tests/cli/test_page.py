@@ -49,7 +49,7 @@ class Shell:
             case ["palaver", *rest]:
                 ran = run(*rest)
                 self.code = ran.code
-                assert ran.code in {Exit.OK, Exit.FOUND, Exit.INFEASIBLE}, (command, ran.err)
+                assert ran.code in {Exit.OK, Exit.FOUND, Exit.INFEASIBLE, Exit.MISSING}, (command, ran.err)
                 return ran.out + ran.err
             case ["echo", "$?"]:
                 return f"{self.code}\n"
