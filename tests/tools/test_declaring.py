@@ -467,3 +467,41 @@ def test_a_declaration_can_be_pickled() -> None:
     """A tool of a module goes to another process and is the same there."""
     declared = Function("f", properties={"a": {"type": "integer"}}, metadata={"k": 1})
     assert pickle.loads(pickle.dumps(declared)) == declared  # noqa: S301 - our own bytes
+
+
+class Cat(BaseModel):
+    """One of two."""
+
+    kind: Literal["cat"]
+    lives: int
+
+
+class Dog(BaseModel):
+    """The other."""
+
+    kind: Literal["dog"]
+    bark: str
+
+
+@tool
+def feed(
+    pet: Annotated[Cat | Dog, Field(discriminator="kind")], often: Annotated[int | None, Field(ge=0, le=5)] = None
+) -> str:
+    """Feed."""
+    return f"{pet!r} {often}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ({"pet": {"kind": "dog", "bark": 3}}, "- pet.bark: expected a string, got 3"),
+        ({"pet": {"kind": "cow"}}, "- pet.kind: expected 'cat' or 'dog', got 'cow'"),
+        ({"pet": {"lives": 9}}, "- pet.kind: missing; expected 'cat' or 'dog'"),
+        ({"pet": 3}, "- pet: expected an object with kind, lives or an object with kind, bark, got 3"),
+        ({"pet": {"kind": "cat", "lives": 9}, "often": 7}, "- often: must be at most 5, got 7"),
+        ({"pet": '{"kind": "cat", "lives": "9"}', "often": "7"}, "- often: expected an integer or null, got '7'"),
+    ],
+)
+def test_what_is_wrong_with_an_alternative_is_said_of_the_one_meant(arguments: dict[str, Any], fault: str) -> None:
+    """Among the members of a union the tag and the type tell which was meant; what else can be mended is not complained of."""
+    assert answer(feed, **arguments).splitlines()[1:-1] == [fault]

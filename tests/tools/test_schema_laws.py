@@ -83,7 +83,7 @@ def test_pydantic_reads_the_schema_it_wrote(data: st.DataObject) -> None:
 
 @given(st.data())
 def test_mending_only_helps(data: st.DataObject) -> None:
-    """What fits is left as it is; what is mended fits, and mending it again changes nothing."""
+    """What fits is left as it is; there is never more wrong than before, and mending again changes nothing."""
     schema = thaw(taking(data.draw(TYPES), required=data.draw(st.booleans())).parameters)
     value = data.draw(
         st.dictionaries(st.sampled_from(["value", "other"]), near(schema["properties"]["value"]), max_size=2)
@@ -91,9 +91,8 @@ def test_mending_only_helps(data: st.DataObject) -> None:
     better = mended(schema, value)
     if fits(schema, value):
         assert better is value
-    elif better is not value:
-        assert fits(schema, better)
-        assert mended(schema, better) is better
+    assert len(list(faults(schema, better))) <= len(list(faults(schema, value)))
+    assert mended(schema, better) == better
 
 
 @given(TYPES)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import lru_cache
 from types import MappingProxyType
@@ -31,10 +31,19 @@ _Judge: TypeAlias = "Callable[[Any, Json, Schema], Iterator[Fault]]"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What does not fit: where, from the arguments' root (`filters[0].name`), and what is wrong there."""
+    """What does not fit: where, from the arguments' root (`filters[0].name`), and what is wrong there.
+
+    Attributes:
+        place: Where.
+        what: What is wrong, in words.
+        mismatch: Whether the value is something else altogether: of another type, or none of the values there are.
+        constant: The one value that was expected, as it is shown, where that is what `what` says; it tells alternatives apart.
+    """
 
     place: str
     what: str
+    mismatch: bool = False
+    constant: str = ""
 
     def __str__(self) -> str:
         """Give one line."""
@@ -43,7 +52,7 @@ class Fault:
     def under(self, step: str) -> Fault:
         """Give the same fault seen from one level further out."""
         joint = "" if not self.place or self.place.startswith("[") else "."
-        return Fault(f"{step}{joint}{self.place}", self.what)
+        return replace(self, place=f"{step}{joint}{self.place}")
 
 
 def fits(schema: Any, value: Json, root: Schema | None = None) -> bool:  # noqa: ANN401 - an object or a truth value
@@ -95,7 +104,7 @@ def _type(schema: Schema, value: Json) -> Iterator[Fault]:
     named = schema.get("type")
     kinds = named if isinstance(named, list | tuple) else [named] if named else []
     if kinds and not any(_is(kind, value) for kind in kinds):
-        yield Fault("", f"expected {expected(schema)}, got {shown(value)}")
+        yield Fault("", f"expected {expected(schema)}, got {shown(value)}", mismatch=True)
 
 
 def _enum(schema: Schema, value: Json, _root: Schema) -> Iterator[Fault]:
@@ -106,12 +115,13 @@ def _enum(schema: Schema, value: Json, _root: Schema) -> Iterator[Fault]:
             else []
         )
         meant = f"; did you mean {shown(near[0])}?" if near else ""
-        yield Fault("", f"expected {expected({'enum': schema['enum']})}, got {shown(value)}{meant}")
+        yield Fault("", f"expected {expected({'enum': schema['enum']})}, got {shown(value)}{meant}", mismatch=True)
 
 
 def _const(schema: Schema, value: Json, _root: Schema) -> Iterator[Fault]:
     if not _same(value, schema["const"]):
-        yield Fault("", f"expected {shown(schema['const'])}, got {shown(value)}")
+        constant = shown(schema["const"])
+        yield Fault("", f"expected {constant}, got {shown(value)}", mismatch=True, constant=constant)
 
 
 def _same(one: Json, other: Json) -> bool:
@@ -130,7 +140,9 @@ def _required(schema: Schema, value: Json, root: Schema) -> Iterator[Fault]:
         properties = schema.get("properties", {})
         for name in schema["required"]:
             if name not in value:
-                yield Fault(name, f"missing; expected {expected(resolve(properties.get(name, True), root), root)}")
+                each = resolve(properties.get(name, True), root)
+                constant = shown(each["const"]) if isinstance(each, Mapping) and "const" in each else ""
+                yield Fault(_step(name), f"missing; expected {expected(each, root)}", constant=constant)
 
 
 def _properties(schema: Schema, value: Json, root: Schema) -> Iterator[Fault]:
@@ -203,23 +215,28 @@ def _one_of(schema: Schema, value: Json, root: Schema) -> Iterator[Fault]:
 
 
 def _branches(branches: Any, value: Json, root: Schema, schema: Schema) -> Iterator[Fault]:  # noqa: ANN401 - a list of schemas
-    """Say what is wrong with the alternative that was meant: the one whose own level fits, if there is one such."""
+    """Say what is wrong with the alternative that was meant: the one that the value is of by its type and its tags, if there is one."""
     found: list[list[Fault]] = []
     for each in branches:
         wrong = list(faults(each, value, root))
         if not wrong:
             return
         found.append(wrong)
-    deeper = [wrong for wrong in found if all(fault.place for fault in wrong) and not _tag_is_wrong(wrong)]
-    if deeper:
-        yield from min(deeper, key=len)
+    meant = [wrong for wrong in found if not any(_tells_apart(fault) for fault in wrong)]
+    tags = [next((fault for fault in wrong if fault.constant and _tells_apart(fault)), None) for wrong in found]
+    first = tags[0]
+    if meant:
+        yield from min(meant, key=len)
+    elif first is not None and all(tag is not None and tag.place == first.place for tag in tags):
+        constants = " or ".join(dict.fromkeys(tag.constant for tag in tags if tag is not None))
+        yield Fault(first.place, first.what.replace(first.constant, constants, 1))
     else:
-        yield Fault("", f"expected {expected(schema, root)}, got {shown(value)}")
+        yield Fault("", f"expected {expected(schema, root)}, got {shown(value)}", mismatch=True)
 
 
-def _tag_is_wrong(wrong: list[Fault]) -> bool:
-    """Tell whether an alternative is another one by its tag: a constant that differs."""
-    return any(fault.what.startswith(("expected '", 'expected "')) and ", got " in fault.what for fault in wrong)
+def _tells_apart(fault: Fault) -> bool:
+    """Tell whether a fault says that another alternative was meant: the type, or a constant right inside."""
+    return (fault.mismatch and not fault.place) or (bool(fault.constant) and not set(".[") & set(fault.place))
 
 
 def _all_of(schema: Schema, value: Json, root: Schema) -> Iterator[Fault]:

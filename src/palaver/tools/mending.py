@@ -1,6 +1,6 @@
-"""What models write instead of what they mean: a number in quotes, a list as the text of a list, 5.0 for 5, null for «leave it out».
+"""What models write instead of what they mean: a number in quotes, a list as the text of a list, null for «leave it out».
 
-Only what does not fit as it is gets mended, only where exactly one reading fits, and the mended arguments are judged like any others.
+Only a part that does not fit as it is gets mended, and only to what fits there; the arguments are judged afterwards like any others.
 The log keeps what the model wrote.
 """
 
@@ -19,11 +19,9 @@ _READABLE = frozenset({"integer", "number", "boolean", "object", "array", "null"
 
 
 def mended(schema: Schema, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Give the arguments as they are meant; the same object where nothing needs mending or nothing helps."""
-    if fits(schema, arguments):
-        return arguments
+    """Give the arguments as they are meant, each part mended that can be; the same object where all of them fit."""
     better = _mend(schema, arguments, schema)
-    return better if isinstance(better, Mapping) and fits(schema, better) else arguments
+    return better if isinstance(better, Mapping) else arguments
 
 
 def _mend(schema: Any, value: Any, root: Schema) -> Any:  # noqa: ANN401 - JSON in, JSON out
@@ -57,7 +55,8 @@ def _mend_scalar(schema: Schema, value: Any, root: Schema) -> Any:  # noqa: ANN4
     kinds = set(named if isinstance(named, list | tuple) else [named])
     if isinstance(value, str) and kinds & _READABLE:
         read = _read(value)
-        return _mend(schema, read, root) if not isinstance(read, str) else value
+        better = value if isinstance(read, str) else _mend(schema, read, root)
+        return better if fits(schema, better, root) else value
     return value
 
 
