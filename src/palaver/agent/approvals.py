@@ -5,17 +5,19 @@ A decision is an entry beside the turn. Nothing waits in memory: the process tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from palaver.agent.inbox import beside
 from palaver.agent.turn import read_turn
 from palaver.errors import NotFound
+from palaver.ids import DialogId, SessionId
 from palaver.log import Handle
 from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
 from palaver.session import Dialog
+from palaver.store import Store
 
 __all__ = ["Decision", "decide", "open_calls"]
 
@@ -49,23 +51,37 @@ class Decision:
 
 
 def open_calls(dialog: Dialog) -> tuple[ToolCallContent, ...]:
-    """Give the calls of a dialog's turn that have no result and no decision: those that somebody may have to decide about."""
-    turn = read_turn(dialog.store, dialog.dialog_id)
-    return tuple(call for call in turn.pending if call.id not in turn.decisions and call.id not in turn.started)
+    """Give the calls that somebody may have to decide about: those of a dialog's turn, and of its sub-agents', without result or decision."""
+    found: list[ToolCallContent] = []
+    for one in _line(dialog.store, dialog.session_id, dialog.dialog_id):
+        turn = read_turn(dialog.store, one)
+        found += [call for call in turn.pending if call.id not in turn.decisions and call.id not in turn.started]
+    return tuple(found)
 
 
 def decide(dialog: Dialog, call_id: str, decision: Decision) -> Handle:
     """Record a decision. The newest one counts; one about a call that has begun changes nothing.
 
     Args:
-        dialog: The dialog the call stands in, opened by any process.
+        dialog: The dialog the call stands in, or one above it, opened by any process.
         call_id: The call, as `open_calls` names it.
         decision: What was decided.
 
     Raises:
-        NotFound: The dialog's newest answer has no such call, or the call has its result.
+        NotFound: Neither the dialog's newest answer nor one of its sub-agents' has such a call, or the call has its result.
     """
-    turn = read_turn(dialog.store, dialog.dialog_id)
-    if all(call.id != call_id for call in turn.pending):
-        raise NotFound(call_id, what="open call", close=[call.id for call in turn.pending])
-    return beside(dialog, decision.entry(call_id))
+    known: list[str] = []
+    for one in _line(dialog.store, dialog.session_id, dialog.dialog_id):
+        turn = read_turn(dialog.store, one)
+        if any(call.id == call_id for call in turn.pending):
+            return beside(dialog.store, one, decision.entry(call_id))
+        known += [call.id for call in turn.pending]
+    raise NotFound(call_id, what="open call", close=known)
+
+
+def _line(store: Store, session_id: SessionId, dialog_id: DialogId) -> Iterator[DialogId]:
+    """Give a dialog and its sub-agents' dialogs, parents first."""
+    yield dialog_id
+    for node in store.nodes(session_id):
+        if node.relation == "subagent" and node.parent_id == dialog_id:
+            yield from _line(store, session_id, node.dialog_id)

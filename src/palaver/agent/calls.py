@@ -22,7 +22,10 @@ from palaver.messages import (
 )
 from palaver.tools import CallContext, Function, Progress, ToolOutcome, execute_all
 
-__all__ = ["settle"]
+__all__ = ["SUSPENDED", "settle"]
+
+SUSPENDED = "palaver.suspended"
+"""The key of a result's metadata by which a tool says that it has none yet: it waits for a decision, and is to be called again."""
 
 UNKNOWN = (
     "The outcome of this call is unknown: the program stopped after the call had begun and before its result was recorded. "
@@ -54,7 +57,7 @@ async def settle(run: Run, step: Settle) -> None:
             await _close(run, call, fate)
     await _Batch(run).execute(runnable)
     for call, fate in step.calls:
-        if fate is Fate.DECIDE and run.settings.approve is not None:
+        if fate is Fate.DECIDE and run.settings.approve is not None and call.id not in run.suspended:
             await _ask(run, call)
 
 
@@ -99,7 +102,7 @@ async def _ask(run: Run, call: ToolCallContent) -> None:
     if decision is None:
         run.undecided.add(call.id)
         return
-    beside(run.dialog, decision.entry(call.id))
+    beside(run.dialog.store, run.dialog.dialog_id, decision.entry(call.id))
     run.look()
 
 
@@ -149,6 +152,9 @@ class _Batch:
     async def _outcome(self, call: ToolCallContent, outcome: ToolOutcome) -> None:
         """Record a result. The handler's words stand in it, unless the handler raises: then the tool's own."""
         run = self._run
+        if SUSPENDED in outcome.result.metadata:
+            run.suspended.add(call.id)
+            return
         run.session.interrupts[run.step].append(outcome.function_call)
         try:
             result = self._worded(self._noted(call, outcome.result))
@@ -179,7 +185,7 @@ class _Batch:
             run.say(message)
         except Conflict as error:
             self._fault = self._fault or error
-            beside(run.dialog, LateResult(message=message))
+            beside(run.dialog.store, run.dialog.dialog_id, LateResult(message=message))
         except StoreError as error:
             self._fault = self._fault or error
             (result,) = message.tool_results()

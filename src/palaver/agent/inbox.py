@@ -9,17 +9,17 @@ from palaver.ids import DialogId
 from palaver.log import Entry, Handle, draft
 from palaver.log.entries import MessageEntry
 from palaver.messages import FrozenDict, Message
-from palaver.session import Dialog
+from palaver.store import Store
 
 __all__ = ["beside", "deliveries"]
 
 
-def beside(dialog: Dialog, entry: Entry) -> Handle:
-    """Write an entry beside the turn. The dialog's own object is left alone: another thread may be using it."""
+def beside(store: Store, dialog_id: DialogId, entry: Entry) -> Handle:
+    """Write an entry beside the turn. No dialog's object is touched: another thread may be using it."""
     ready, payloads = draft(entry)
     for payload in payloads.values():
-        dialog.store.put_blob(payload)
-    return Handle(dialog.dialog_id, dialog.store.annotate(dialog.dialog_id, ready).seq)
+        store.put_blob(payload)
+    return Handle(dialog_id, store.annotate(dialog_id, ready).seq)
 
 
 def deliveries(inbox: Mapping[int, Message], dialog_id: DialogId) -> tuple[MessageEntry, ...]:

@@ -243,7 +243,7 @@ class NamedDialogs:
                     if not _in_turn(dialog):
                         raise
         (message,) = stamped(said(dialog.dialog_id, content, name, None, role), dialog.dialog_id, dialog.store)
-        beside(dialog, Inbox(message=message))
+        beside(dialog.store, dialog.dialog_id, Inbox(message=message))
         return message
 
     @contextmanager

@@ -38,6 +38,7 @@ class Run:
         sink: Who is told what happens.
         unsaved: Results that the store refused, by dialog and call: the first thing that is written when it takes them again.
         undecided: Calls that the approver left to somebody else.
+        suspended: Calls of sub-agents that wait for a decision.
         hearing: The answer that is coming, as far as it has come.
         asked: Whether it is recorded that the model is being asked.
     """
@@ -51,6 +52,7 @@ class Run:
     sink: Sink
     unsaved: MutableMapping[tuple[str, str], ToolMessage] = field(default_factory=dict)
     undecided: set[str] = field(default_factory=set)
+    suspended: set[str] = field(default_factory=set)
     hearing: Assembly | None = None
     asked: bool = False
 
@@ -62,12 +64,13 @@ class Run:
     @property
     def rules(self) -> Rules:
         """What the table of outcomes needs to know."""
-        left = any(call.id not in self.undecided for call in self.turn.pending)
+        left = any(call.id not in self.undecided | self.suspended for call in self.turn.pending)
         return Rules(
             rounds=self.settings.rounds,
             needs_approval=self._needs_approval,
             rerun=self._rerun,
             approver=self.settings.approve is not None and left,
+            suspended=frozenset(self.suspended),
         )
 
     def _needs_approval(self, call: ToolCallContent) -> bool:

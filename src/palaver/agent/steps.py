@@ -89,12 +89,14 @@ class Rules:
         needs_approval: Whether a call may not run before somebody decides.
         rerun: Whether the function of a call that was begun may be run again.
         approver: Whether somebody is at hand who decides at once.
+        suspended: Calls that this process began and that wait for a decision further down: those of sub-agents.
     """
 
     rounds: int
     needs_approval: Callable[[ToolCallContent], bool]
     rerun: Callable[[ToolCallContent], bool]
     approver: bool = False
+    suspended: frozenset[str] = frozenset()
 
 
 def next_step(turn: Turn, rules: Rules) -> Step:
@@ -118,6 +120,8 @@ def _answered(turn: Turn) -> bool:
 
 def fate(turn: Turn, call: ToolCallContent, rules: Rules) -> Fate:
     """Say what becomes of a call that has no result."""
+    if call.id in rules.suspended:
+        return Fate.DECIDE
     if call.id in turn.started:
         return Fate.RUN if turn.started[call.id] and rules.rerun(call) else Fate.UNKNOWN
     decision = turn.decisions.get(call.id)

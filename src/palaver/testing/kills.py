@@ -37,20 +37,26 @@ class _Dying:
 
     def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
         """Append, and die if this was the last write."""
+        self._live()
         headers = self._store.append(dialog_id, drafts, turn_head)
         self._count()
         return headers
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
         """Annotate, and die if this was the last write."""
+        self._live()
         header = self._store.annotate(dialog_id, draft)
         self._count()
         return header
 
+    def _live(self) -> None:
+        """Die again: where dying was only raised, somebody may have caught it, and the dead write nothing."""
+        if 0 < self._left <= self.made:
+            self._die()
+
     def _count(self) -> None:
         self.made += 1
-        if self.made == self._left:
-            self._die()
+        self._live()
 
 
 def dying_store(store: Store, writes: int = -1, die: Callable[[], None] = kill_this_process) -> Store:

@@ -1,0 +1,154 @@
+"""Sub-agents: a tool that has another agent work in a dialog of its own, and brings back the answer alone.
+
+The dialog hangs under the parent's in the tree and is named by the call it answers. So a call that was cut off finds its dialog again, and the
+sub-agent goes on where it stood: what it had asked and done is neither asked nor done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+from palaver.agent.agent import Agent
+from palaver.agent.call_session import AgentCallSession
+from palaver.agent.calls import SUSPENDED
+from palaver.agent.turn import read_turn
+from palaver.errors import InvalidInput
+from palaver.ids import DialogId, new_dialog_id, now
+from palaver.log import Handle, Node, lineage
+from palaver.log.entries import TurnEnded
+from palaver.messages import Message, Role
+from palaver.session import Dialog, Session
+from palaver.tools import CallContext, Function, ToolReply
+
+__all__ = ["Inherits", "Returns", "subagent"]
+
+Inherits: TypeAlias = Literal["nothing", "brief", "fork"]
+"""What a sub-agent knows of its parent's conversation: nothing but the task; what the parent tells it besides; or all of it."""
+
+Returns: TypeAlias = Literal["value", "handle"]
+"""What comes back: the answer, or the beginning of it and the handle that recalls the whole."""
+
+_TASK = {"type": "string", "description": "What is to be done, so that somebody who knows nothing else can do it."}
+_BRIEF = {"type": "string", "description": "What there is to know for it: facts, constraints, what was tried."}
+_SHOWN = 400
+"""Characters of an answer that come back beside its handle."""
+
+
+def subagent(
+    agent: Agent,
+    name: str = "",
+    description: str = "",
+    *,
+    inherits: Inherits = "nothing",
+    returns: Returns = "value",
+    prompt_args: Mapping[str, Any] | None = None,
+) -> Function:
+    """Make a tool that has another agent do a task and answer.
+
+    Args:
+        agent: Who works. Its own dialogs are left alone; its prompt, model, tools and limits are its own.
+        name: The tool's name; the agent's when not given.
+        description: What it is good for, for the model.
+        inherits: What it knows of the conversation it is called from.
+        returns: What comes back.
+        prompt_args: The variables of its system prompt.
+
+    Raises:
+        InvalidInput: One of the two words is none of the known ones.
+    """
+    if inherits not in {"nothing", "brief", "fork"} or returns not in {"value", "handle"}:
+        raise InvalidInput(
+            f"A sub-agent inherits {inherits!r} and returns {returns!r}: that is not known.",
+            hint="It inherits nothing, brief or fork, and returns value or handle.",
+        )
+    properties = {"task": _TASK} | ({"brief": _BRIEF} if inherits == "brief" else {})
+
+    async def work(context: CallContext, task: str, brief: str = "") -> ToolReply:
+        child = _dialog(context, agent, inherits, prompt_args, f"{brief}\n\n{task}".strip())
+        session = await _answered(agent, child)
+        if session.state == "waiting" or session.delivery is None:
+            return ToolReply("It waits for a decision.", metadata={SUSPENDED: child.dialog_id})
+        return _reply(child, session.delivery, returns)
+
+    return Function(
+        name or agent.name,
+        description or f"Have the agent {agent.name} do a task, and get its answer.",
+        properties,
+        tuple(properties),
+        function=work,
+        idempotent=True,  # called again for the same call, it goes on in the same dialog
+        allow_repeat=True,
+    )
+
+
+async def _answered(agent: Agent, child: Dialog) -> AgentCallSession:
+    """Have the agent answer, or go on answering; what is answered already is not answered again."""
+    last = child.store.last(child.dialog_id)
+    if last.kind == "turn_ended" and child.recall(Handle(child.dialog_id, last.seq)) == TurnEnded(
+        outcome="final", at=last.at
+    ):
+        return AgentCallSession(agent_name=agent.name, dialog_id=child.dialog_id, state="success", delivery=child.tail)
+    agent.adopt(child.dialog_id, child, switch=False)
+    try:
+        return await agent.arespond(child.dialog_id, return_session=True)
+    finally:
+        agent.close(child.dialog_id)
+
+
+def _reply(child: Dialog, answer: Message, returns: Returns) -> ToolReply:
+    text = answer.text_content()
+    metadata = {"dialog": child.dialog_id}
+    if returns == "value":
+        return ToolReply(text, metadata=metadata)
+    seq = next(h.seq for h in child.store.headers(child.dialog_id, reverse=True) if h.kind == "message")
+    more = "…" if len(text) > _SHOWN else ""
+    whole = f"[The whole answer, {len(text):,} characters: recall {Handle(child.dialog_id, seq)}]"
+    return ToolReply(f"{text[:_SHOWN]}{more}\n{whole}", metadata=metadata)
+
+
+# --- its dialog ------------------------------------------------------------------------------------------------------------
+
+
+def _dialog(
+    context: CallContext, agent: Agent, inherits: Inherits, prompt_args: Mapping[str, Any] | None, words: str
+) -> Dialog:
+    """Give the dialog of a call: the one that it has already, or a new one with the task in it."""
+    parent: Dialog = context.dialog
+    session = Session.open(parent.session_id, parent.store, runtime=parent.runtime)
+    turn = read_turn(parent.store, parent.dialog_id)
+    key = {"call": context.call_id, "response": "" if turn.response is None else turn.response.id}
+    known = next(
+        (node.dialog_id for node in parent.store.nodes(parent.session_id) if _answers(node, parent.dialog_id, key)),
+        None,
+    )
+    child = session.dialog(known or _made(parent, agent, inherits, key))
+    if child.store.last(child.dialog_id).number == 0:
+        child.put_prompt(agent.system_prompt, prompt_args, role=Role.SYSTEM, name="system")
+    if child.store.last(child.dialog_id).number == 1:
+        child.put_text(words)
+    return child
+
+
+def _answers(node: Node, parent: DialogId, key: Mapping[str, str]) -> bool:
+    about = {name: node.metadata.get(name) for name in key}
+    return node.relation == "subagent" and node.parent_id == parent and about == key
+
+
+def _made(parent: Dialog, agent: Agent, inherits: Inherits, key: Mapping[str, str]) -> DialogId:
+    shares = inherits == "fork"
+    node = parent.store.node(parent.dialog_id)
+    count = len(parent.messages) if shares else 0
+    made = Node(
+        dialog_id=new_dialog_id(),
+        session_id=parent.session_id,
+        owner=agent.name,
+        parent_id=parent.dialog_id,
+        ranges=lineage(node, parent.store.last(parent.dialog_id).seq + 1) if shares else (),
+        split_point=count,
+        inherited=count,
+        created_at=now(),
+        relation="subagent",
+        metadata=dict(key),
+    )
+    return parent.store.create_dialog(made).dialog_id

@@ -1,0 +1,178 @@
+"""R309: another agent works in a dialog of its own, and brings back its answer alone."""
+
+import pytest
+
+from palaver import MemoryStore, Prompt, Session
+from palaver.agent import Agent, ProviderInvoker, subagent
+from palaver.errors import InvalidInput
+from palaver.messages import TextContent
+from palaver.models import ScriptedProvider
+from palaver.testing.kills import dying_store
+from palaver.tools import tool
+from tests.agent.helper import MODEL, calling, roles, scripted, sent
+from tests.agent.test_kills import Died, die
+
+
+def worker(script: object, **options: object) -> tuple[Agent, ScriptedProvider]:
+    """Give the agent that is to be called, and its provider."""
+    provider = ScriptedProvider(script)  # type: ignore[arg-type]
+    prompt = options.pop("prompt", Prompt(path="digger/system", prompt="You dig."))
+    return Agent("digger", prompt, MODEL, ProviderInvoker(provider), **options), provider  # type: ignore[arg-type]
+
+
+def boss(
+    script: list[object], helper: Agent, store: MemoryStore | None = None, **options: object
+) -> tuple[Agent, ScriptedProvider]:
+    """Give the agent that calls it."""
+    tools = [subagent(helper, **options)]  # type: ignore[arg-type]
+    return scripted(script, Prompt(path="boss/system", prompt="You lead.", function_list=tools), store=store)
+
+
+def test_r309_the_parent_gets_the_answer_and_nothing_else() -> None:
+    """The child's dialog hangs under the parent's, knows the task only, and the parent's view grows by the answer."""
+    helper, dug = worker(["Found it."])
+    agent, provider = boss([calling("digger", task="Find the key."), "It was found."], helper)
+    agent.receive("go")
+    assert agent.respond().content == "It was found."
+    assert sent(dug.requests[0]) == [("system", "You dig."), ("user", "Find the key.")]
+    assert sent(provider.requests[1])[-1] == ("tool", "Found it.")
+    session = Session.open("tester_main", agent.store)
+    (child,) = [dialog for dialog in session.dialogs if dialog.owner == "digger"]
+    assert child.parent is not None
+    assert child.parent.dialog_id == agent.current_dialog.dialog_id
+    assert agent.store.node(child.dialog_id).relation == "subagent"
+    assert roles(child) == ["system", "user", "assistant"]
+    assert session.newest.dialog_id == agent.current_dialog.dialog_id
+    assert helper.dialogs == {}
+
+
+def test_a_brief_is_what_the_parent_tells() -> None:
+    """With `brief` the tool takes what there is to know, and the child reads it before the task."""
+    helper, dug = worker(["ok"])
+    agent, _ = boss([calling("digger", task="Dig.", brief="The ground is hard."), "done"], helper, inherits="brief")
+    agent.receive("go")
+    agent.respond()
+    assert sent(dug.requests[0])[-1] == ("user", "The ground is hard.\n\nDig.")
+
+
+def test_a_fork_knows_what_was_said() -> None:
+    """With `fork` the child shares the parent's entries; each goes on by itself."""
+    helper, dug = worker(["ok"])
+    agent, provider = boss([calling("digger", task="Dig there."), "done"], helper, inherits="fork")
+    agent.receive("The key is under the tree.")
+    agent.respond()
+    said = [str(content) for _, content in sent(dug.requests[0])]
+    assert any("under the tree" in words for words in said)
+    assert said[-1] == "Dig there."
+    assert [role for role, _ in sent(provider.requests[1])] == ["system", "user", "assistant", "tool"]
+
+
+def test_a_long_answer_comes_back_by_its_handle() -> None:
+    """With `handle` the parent sees the beginning; the handle recalls the whole, from the parent's own dialog."""
+    long = "word " * 1_000
+    helper, _ = worker([long])
+    agent, _ = boss([calling("digger", task="Write."), "done"], helper, returns="handle")
+    agent.receive("go")
+    agent.respond()
+    (result,) = agent.current_dialog.messages[3].tool_results()
+    assert len(result.text()) < 600
+    handle = result.text().rpartition("recall ")[2].rstrip("]")
+    whole = agent.current_dialog.recall(handle + ":0")
+    assert isinstance(whole, TextContent)
+    assert whole.content == long
+
+
+@pytest.mark.parametrize("writes", range(4, 24))
+def test_an_interrupted_sub_agent_goes_on_where_it_stood(writes: int) -> None:
+    """Wherever the process dies, in the parent's steps or the child's: one child, nothing asked twice that was answered, nothing done twice."""
+    ran: list[int] = []
+
+    @tool
+    def dig(depth: int) -> str:
+        """Dig."""
+        ran.append(depth)
+        return f"dug {depth}"
+
+    def answer_below(request: object) -> object:
+        done = sum(message["role"] == "tool" for message in request.body["messages"])  # type: ignore[attr-defined]
+        return f"Dug {done}." if done == 2 else calling("dig", depth=done)
+
+    def answer_above(request: object) -> object:
+        asked = request.body["messages"]  # type: ignore[attr-defined]
+        return "All dug." if asked[-1]["role"] == "tool" else calling("digger", task="Dig.")
+
+    store = MemoryStore()
+
+    def run(over: MemoryStore) -> str:
+        prompt = Prompt(path="digger/system", prompt="You dig.", function_list=[dig])
+        helper, _ = worker(answer_below, prompt=prompt)
+        tools = [subagent(helper)]
+        leader = Agent(
+            "boss",
+            Prompt(path="boss/system", prompt="You lead.", function_list=tools),
+            MODEL,
+            ProviderInvoker(ScriptedProvider(answer_above)),
+            store=over,
+        )
+        if not list(over.sessions()):
+            leader.open("dig", session_name="dig").receive("go")
+        else:
+            leader.resume("dig")
+        return str(leader.respond().content)
+
+    try:
+        run(dying_store(store, writes, die))  # type: ignore[arg-type]
+    except (Died, BaseExceptionGroup):
+        assert run(store) == "All dug."
+    session = Session.open("dig", store)
+    children = [dialog for dialog in session.dialogs if dialog.owner == "digger"]
+    assert len(children) == 1
+    assert sorted(ran) in ([0, 1], [0], [1], [])
+    results = [block for message in children[0].messages for block in message.tool_results()]
+    assert len(results) == 2
+    assert sum(not result.is_error for result in results) == len(ran)
+    assert roles(session.root) == ["system", "user", "tool_call", "tool", "assistant"]
+
+
+def test_a_sub_agents_call_waits_for_a_decision_too() -> None:
+    """The parent's turn waits with it; deciding through the parent's dialog lets both go on, and the task is not begun anew."""
+    paid: list[int] = []
+
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    helper, dug = worker(
+        [calling("pay", amount=5), "Paid it."], prompt=Prompt(path="d/s", prompt="D.", function_list=[pay])
+    )
+    agent, provider = boss([calling("digger", task="Pay."), "All paid."], helper)
+    agent.receive("go")
+    session = agent.respond(return_session=True)
+    assert session.state == "waiting"
+    (call,) = agent.waiting()
+    assert call.name == "pay"
+    agent.approve(call.id)
+    assert agent.respond().content == "All paid."
+    assert paid == [5]
+    assert len(dug.requests) == 2
+    assert len(provider.requests) == 2
+
+
+def test_a_sub_agent_that_fails_is_an_error_the_parent_reads() -> None:
+    """What ends the child's turn is a result for the parent's model."""
+    helper, _ = worker([{"error": "ProviderDown"}])
+    agent, _ = boss([calling("digger", task="Dig."), "It failed."], helper)
+    agent.receive("go")
+    assert agent.respond().content == "It failed."
+    (result,) = agent.current_dialog.messages[3].tool_results()
+    assert result.is_error
+    assert "ModelCallFailed" in result.text()
+
+
+def test_unknown_words_are_refused() -> None:
+    """A word that is none of the known ones is the caller's mistake, said at once."""
+    helper, _ = worker([])
+    with pytest.raises(InvalidInput, match="everything"):
+        subagent(helper, inherits="everything")  # type: ignore[arg-type]
