@@ -4,6 +4,7 @@ import contextvars
 import functools
 import json
 import os
+import subprocess
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -390,6 +391,21 @@ def test_a_tool_that_hangs_is_given_up() -> None:
         "'hang' did not answer within 0.05 s and was given up. It may still be running. What it did until then is not known."
     )
     assert told.wait(60)
+
+
+def test_a_hanging_thread_keeps_nobody_from_ending(tmp_path: Path) -> None:
+    """A program whose tool hangs for ever ends when it is done."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import threading, anyio\n"
+        "from palaver.messages import ToolCallContent\n"
+        "from palaver.tools import Toolbox, execute, tool\n"
+        "hang = tool(name='hang', timeout=0.1)(lambda: threading.Event().wait())\n"
+        "print(anyio.run(execute, Toolbox([hang]), ToolCallContent('c', 'hang')).ending)\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("timeout\n", "")
 
 
 def test_an_async_tool_that_hangs_is_cancelled() -> None:
