@@ -1,5 +1,7 @@
 """Turns: what is asked, what is run, what the log holds afterwards, and what the caller gets."""
 
+from pathlib import Path
+
 import pytest
 
 from palaver import MemoryStore, Prompt, Session, SqliteStore, Store
@@ -283,10 +285,10 @@ def test_provider_ids_that_repeat_are_told_apart() -> None:
     assert sorted(results) == ["2", "4", "6"]
 
 
-def test_a_store_on_disk_holds_the_same() -> None:
+def test_a_store_on_disk_holds_the_same(tmp_path: Path) -> None:
     """A turn over SQLite leaves the entries that it leaves in memory."""
     seen = []
-    for store in (MemoryStore(), SqliteStore(":memory:")):
+    for store in (MemoryStore(), SqliteStore(tmp_path / "s.db")):
         agent, _ = scripted([calling("add", a=1, b=2), "3"], adder(), store=store)
         agent.receive("1+2?")
         agent.respond()

@@ -12,7 +12,7 @@ from palaver.store import Durability, MemoryStore, SqliteStore, open_store
 
 def test_memory_is_a_store_of_its_own_each_time() -> None:
     """`memory:` makes an empty store; one that must be there already cannot be."""
-    one, two = open_store("memory:"), open_store("memory:")
+    one, two = open_store("memory:"), open_store(":memory:")
     assert isinstance(one, MemoryStore)
     assert one is not two
     with pytest.raises(MissingStore):
@@ -92,3 +92,9 @@ def test_a_missing_store_is_not_made_when_told_so(tmp_path: Path) -> None:
     with pytest.raises(MissingStore):
         open_store(str(tmp_path / "x.db"), create=False)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_store_is_not_in_memory() -> None:
+    """SQLite's own word for memory would make a file of that name: it is refused with the way to what was meant."""
+    with pytest.raises(InvalidInput, match="MemoryStore"):
+        SqliteStore(":memory:")

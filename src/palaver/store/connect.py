@@ -13,6 +13,7 @@ from palaver.store.protocol import Durability, Store
 from palaver.store.sqlite import SqliteStore
 
 _POSTGRES = {"postgres", "postgresql"}
+_MEMORY = {"memory:", ":memory:"}  # the second is how SQLite spells it; nobody means a file of that name
 
 
 def open_store(
@@ -33,7 +34,7 @@ def open_store(
         MissingStore: Nothing is there and nothing is to be made.
         StoreError: What is there cannot be opened.
     """
-    if url == "memory:":
+    if url in _MEMORY:
         if not create:
             raise MissingStore(url, hint="A store in memory is always a new one.")
         return MemoryStore()
