@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from palaver.errors import ServerUnreachable
+from palaver.errors import InvalidInput, ServerUnreachable
 from palaver.messages import ToolCallContent, thaw
 from palaver.tools import Toolbox, ToolOutcome, execute
 from palaver.tools.mcp import MCP, McpSession, connect
@@ -89,6 +89,26 @@ def test_a_server_that_cannot_come_back(tmp_path: Path) -> None:
                 assert "The MCP server 'odd' cannot be reached" in str((await ask(session, "echo")).error)
             door.touch()
             assert (await ask(session, "echo")).ending == "done"
+
+    anyio.run(main)
+
+
+def test_a_declaration_may_be_that_of_a_configuration() -> None:
+    """Fields are as good as a declaration; wrong ones are refused before anything is started."""
+    fields = {
+        "type": "mcp",
+        "server_label": "odd",
+        "command": sys.executable,
+        "args": [PROGRAM],
+        "allowed_tools": ["echo"],
+    }
+
+    async def main() -> None:
+        async with connect(fields) as session:
+            assert [each.name for each in session.functions] == ["echo"]
+        with pytest.raises(InvalidInput, match="An MCP server has no 'comand'"):
+            async with connect({"server_label": "odd", "comand": "x"}):
+                pass
 
     anyio.run(main)
 

@@ -41,16 +41,21 @@ _NO_ANSWER = "Server returned an error response"
 
 
 @asynccontextmanager
-async def connect(server: MCP) -> AsyncIterator[McpSession]:
+async def connect(server: MCP | Mapping[str, Any]) -> AsyncIterator[McpSession]:
     """Connect to a server for the time of the block.
 
+    Args:
+        server: The declaration, or its fields as a configuration has them.
+
     Raises:
+        InvalidInput: The fields are no declaration.
         ServerUnreachable: It does not answer within `connect_timeout`, or not as an MCP server.
         UnknownTool: `allowed_tools` names one that it has not.
     """
+    declared = server if isinstance(server, MCP) else MCP.from_dict(server)
     failure: BaseException | None = None
     async with anyio.create_task_group() as group:
-        session = McpSession(server, group)
+        session = McpSession(declared, group)
         try:
             await session.refresh()
             yield session
