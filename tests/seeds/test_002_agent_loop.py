@@ -1,0 +1,164 @@
+"""Seed 002, «Agent Loop»: every block of code it shows, run with its import lines changed; models answer from scripts."""
+
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+
+from palaver import (
+    Agent,
+    ContextManager,
+    DefaultTagParser,
+    Prompt,
+    ProviderInvoker,
+    Role,
+    Runtime,
+    ScriptedProvider,
+    build_invoker,
+)
+from palaver.errors import InvalidInput
+from tests.seeds.ported import imported, run
+
+
+def invoker(*answers: Any) -> ProviderInvoker:  # noqa: ANN401 - what a script holds
+    """Give what answers from a script."""
+    return ProviderInvoker(ScriptedProvider(list(answers), profile="openai-chat"))
+
+
+BLOCK_01 = """
+from lllm.runtimes.native import Agent, Prompt
+from lllm.runtimes.native.invokers import build_invoker
+
+agent = Agent(
+    name="writer",
+    system_prompt=Prompt(path="writer/system", prompt="You write clear notes."),
+    model="gpt-4o-mini",
+    llm_invoker=build_invoker({"invoker": "litellm"}),
+)
+
+agent.open("draft")
+agent.receive("Write a short project update.")
+response = agent.respond()
+"""
+
+
+def test_seed_002_block_01_a23_named_dialogs() -> None:
+    """The one thing that is replaced is the network: where LiteLLM is asked for, a script answers."""
+    assert imported(BLOCK_01) == ["Agent", "Prompt", "build_invoker"]
+    asked: list[str] = []
+
+    def scripted(config: dict[str, str]) -> Any:  # noqa: ANN401 - an invoker
+        asked.append(config["invoker"])
+        return invoker("All is well.")
+
+    source = BLOCK_01.replace("agent = Agent(", "build_invoker = scripted\nagent = Agent(")
+    names = run(source, scripted=scripted)
+    agent: Agent = names["agent"]
+    assert asked == ["litellm"]
+    assert names["response"].content == "All is well."
+    assert [message.role for message in agent.current_dialog.messages] == [Role.SYSTEM, Role.USER, Role.ASSISTANT]
+    assert agent.current_dialog.owner == "writer"
+
+
+def test_seed_002_block_01_the_real_invoker_can_be_built() -> None:
+    """`build_invoker({"invoker": "litellm"})` gives an invoker without asking anybody."""
+    if find_spec("litellm") is None:
+        pytest.skip("litellm is not installed")
+    assert hasattr(build_invoker({"invoker": "litellm"}), "invoke")
+
+
+BLOCK_02 = """
+session = agent.respond(return_session=True)
+
+print(session.state)
+print(session.exception_retries_count)
+print(session.llm_recalls_count)
+print(session.cost)
+print(session.delivery.content)
+"""
+
+
+def test_seed_002_block_02_a24_the_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    """A bad answer, then a good one: one repair, no recall, the cost of both, and only the good one in the dialog."""
+    prompt = Prompt(path="w", prompt="You write.", parser=DefaultTagParser(required_xml_tags=["note"]))
+    usage = {"prompt_tokens": 10, "completion_tokens": 5}
+    answers = [{"text": "bad", "usage": usage}, {"text": "<note>good</note>", "usage": usage}]
+    agent = Agent("writer", prompt, "gpt-4o-mini", invoker(*answers))
+    agent.open("draft")
+    agent.receive("Write.")
+    session = run(BLOCK_02, agent=agent)["session"]
+    printed = capsys.readouterr().out.splitlines()
+    assert printed[:3] == ["success", "1", "0"]
+    assert "total_tokens=30" in printed[3]
+    assert printed[4] == "<note>good</note>"
+    assert session.delivery.parsed["xml_tags"] == {"note": ["good"]}
+    assert [message.content for message in agent.current_dialog.messages] == [
+        "You write.",
+        "Write.",
+        "<note>good</note>",
+    ]
+
+
+BLOCK_03 = """
+from lllm.runtimes.native.core.dialog import DefaultContextManager
+
+agent.context_manager = DefaultContextManager(
+    model_name="gpt-4o-mini",
+    max_tokens=128000,
+)
+"""
+
+
+def test_seed_002_block_03_a25_a_context_manager_may_be_assigned() -> None:
+    """It is in force from then on; a small dialog is not changed by it."""
+    provider = ScriptedProvider(["hi"], profile="openai-chat")
+    agent = Agent("writer", Prompt(path="w", prompt="You write."), "gpt-4o-mini", ProviderInvoker(provider))
+    agent.open("draft")
+    run(BLOCK_03, agent=agent)
+    manager: Any = agent.context_manager
+    assert (manager.model_name, manager.max_tokens) == ("gpt-4o-mini", 128_000)
+    agent.receive("Write.")
+    agent.respond()
+    assert [message["content"] for message in provider.requests[0].body["messages"]] == ["You write.", "Write."]
+
+
+BLOCK_04 = """
+runtime.register_context_manager(SummaryCompressor)
+"""
+
+
+def test_seed_002_block_04_a26_a_manager_is_registered() -> None:
+    """It can be had by its name, and an agent of a configuration with that runtime gets it."""
+
+    class SummaryCompressor(ContextManager):
+        name = "summary"
+
+        def __call__(self, dialog: Any) -> Any:  # noqa: ANN401 - the signature of every manager
+            return dialog
+
+    runtime = Runtime()
+    run(BLOCK_04, runtime=runtime, SummaryCompressor=SummaryCompressor)
+    assert runtime.get_context_manager("summary") is SummaryCompressor
+
+
+def test_seed_004_a36_messages_that_the_caller_keeps() -> None:
+    """The last message is the query, those before it the history in their order; neither an empty list nor one that ends otherwise will do."""
+    provider = ScriptedProvider(["fine", "fine"], profile="openai-chat")
+    agent = Agent("helper", Prompt(path="h", prompt="You help."), "gpt-4o-mini", ProviderInvoker(provider))
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "look {{ it }} up"},
+        {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "find", "arguments": "{}"}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "found"},
+        {"role": "assistant", "content": "It is there."},
+        {"role": "user", "content": "thanks"},
+    ]  # fmt: skip
+    for _ in range(2):
+        assert agent.respond(messages=history).content == "fine"
+    for request in provider.requests:
+        said = [(message["role"], message["content"]) for message in request.body["messages"]]
+        assert [role for role, _ in said] == ["system", "user", "assistant", "tool", "assistant", "user"]
+        assert said[1] == ("user", "look {{ it }} up")
+        assert said[-1] == ("user", "thanks")
+    for wrong in ([], history[:-1]):
+        with pytest.raises(InvalidInput):
+            agent.respond(messages=wrong)
