@@ -20,6 +20,7 @@ from palaver.agent.run import Run
 from palaver.agent.settings import Approver, Settings
 from palaver.agent.sink import Sink
 from palaver.agent.streaming import TurnStream
+from palaver.agent.tracing import Tracer, Untraced
 from palaver.agent.turn import read_turn
 from palaver.errors import DecisionNeeded, InvalidInput
 from palaver.log import Handle
@@ -63,6 +64,7 @@ class Agent(NamedDialogs):
         parallel_tools: Whether calls of one answer run side by side.
         deps: What tools may ask for besides.
         retry: When and how often to ask again, in place of the invoker's own.
+        tracer: Who follows its turns from outside: see `palaver.agent.telemetry`.
         last_call: The trace of the newest call, however it ended; None before the first.
     """
 
@@ -89,6 +91,7 @@ class Agent(NamedDialogs):
         parallel_tools: bool = True,
         deps: Any = None,  # noqa: ANN401 - whatever the program's tools need
         retry: Retry | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         super().__init__(name, system_prompt, store, runtime)
         self.model = model
@@ -107,6 +110,7 @@ class Agent(NamedDialogs):
         self.parallel_tools = parallel_tools
         self.deps = deps
         self.retry = retry
+        self.tracer = tracer or Untraced()
         self.last_call: AgentCallSession | None = None
         self._unsaved: dict[tuple[str, str], ToolMessage] = {}
 
@@ -313,8 +317,10 @@ class Agent(NamedDialogs):
                     session=session,
                     sink=Sink((self.stream_handler, handler)),
                     unsaved=self._unsaved,
+                    tracer=self.tracer,
                 )
-                await go(run)
+                with self.tracer.turn(settings, session):
+                    await go(run)
             if dialog.top_prompt is before:  # nothing was put meanwhile: what governed the answer stays
                 dialog.top_prompt = task
         return session

@@ -11,6 +11,7 @@ from palaver.agent.invoking import InvokeResult
 from palaver.agent.overflow import make_room
 from palaver.agent.run import Run
 from palaver.agent.steps import Ask
+from palaver.agent.tracing import Asked
 from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, Attempt, attempt_entry
 from palaver.agent.working import Working, working_copy
 from palaver.errors import (
@@ -94,6 +95,7 @@ async def _answered(run: Run, closing: str) -> InvokeResult:
         if run.turn.compacted:
             raise ModelCallFailed(overflow, session=run.session) from overflow
         made = make_room(run, overflow)
+        run.tracer.compacted(made)
         await run.sink.emit(Compacted(made.tokens_before, made.tokens_after, made.plan.policy))
     except ProviderError as error:
         raise ModelCallFailed(error, session=run.session) from error
@@ -128,8 +130,15 @@ def _failed(run: Run, error: ProviderError) -> None:
 
 
 async def _once(run: Run, closing: str) -> InvokeResult:
+    with run.tracer.asking(run.settings, run.session) as asked:
+        return await _followed(run, closing, asked)
+
+
+async def _followed(run: Run, closing: str, asked: Asked) -> InvokeResult:
     settings = run.settings
     working = _seen(run, closing)
+    if working.composed is not None:
+        asked.seen(working.composed)
     args: dict[str, Any] = {"stream": run.sink.heard, **settings.model_args}
     if closing:
         args["tool_choice"] = "none"
@@ -150,6 +159,7 @@ async def _once(run: Run, closing: str) -> InvokeResult:
     except Exception as error:
         raise CallbackFailed("invoker", error, session=run.session) from error
     run.hearing = None
+    asked.answered(result)
     if not run.asked:  # an invoker that does not say what it sends
         run.dialog.annotate(Invocation(model=settings.model, manifest={"at": working.at}))
     return result

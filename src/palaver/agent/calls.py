@@ -147,6 +147,7 @@ class _Batch:
     async def _start(self, call: ToolCallContent, function: Function) -> None:
         """Record the intent; when that fails nothing of the call has happened."""
         self._run.record(CallStarted(call_id=call.id, tool=call.name, idempotent=function.idempotent))
+        self._run.tracer.call_begun(call)
         await self._run.sink.emit(CallStarting(call))
 
     async def _outcome(self, call: ToolCallContent, outcome: ToolOutcome) -> None:
@@ -154,6 +155,7 @@ class _Batch:
         run = self._run
         if SUSPENDED in outcome.result.metadata:
             run.suspended.add(call.id)
+            run.tracer.call_ended(call, outcome.result, outcome.ending)
             return
         run.session.interrupts[run.step].append(outcome.function_call)
         try:
@@ -162,6 +164,7 @@ class _Batch:
             result = outcome.result
             self._fault = self._fault or CallbackFailed("handler", error, session=run.session)
         self._keep(_message(result, call, outcome.ending, outcome.seconds))
+        run.tracer.call_ended(call, result, outcome.ending)
         await run.sink.emit(CallEnded(call, result, outcome.ending, outcome.seconds))
 
     def _noted(self, call: ToolCallContent, result: ToolResultContent) -> ToolResultContent:

@@ -11,6 +11,7 @@ from palaver.agent.inbox import deliveries
 from palaver.agent.settings import Settings
 from palaver.agent.sink import Sink
 from palaver.agent.steps import Rules
+from palaver.agent.tracing import Tracer, Untraced
 from palaver.agent.turn import CALL, PARTIAL, Attempt, Turn, attempt_entry
 from palaver.errors import BrokenAnswer, CallbackFailed
 from palaver.log import Entry
@@ -36,6 +37,7 @@ class Run:
         toolbox: The prompt's and the agent's tools.
         session: The trace.
         sink: Who is told what happens.
+        tracer: Who follows it from outside.
         unsaved: Results that the store refused, by dialog and call: the first thing that is written when it takes them again.
         undecided: Calls that the approver left to somebody else.
         suspended: Calls of sub-agents that wait for a decision.
@@ -50,6 +52,7 @@ class Run:
     toolbox: Toolbox
     session: AgentCallSession
     sink: Sink
+    tracer: Tracer = field(default_factory=Untraced)
     unsaved: MutableMapping[tuple[str, str], ToolMessage] = field(default_factory=dict)
     undecided: set[str] = field(default_factory=set)
     suspended: set[str] = field(default_factory=set)

@@ -1,0 +1,173 @@
+"""OpenTelemetry: a turn as spans in the words of the GenAI conventions, seen by the SDK's own exporter."""
+
+import threading
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import StatusCode, get_current_span
+
+from palaver import Prompt
+from palaver.agent import Agent, ProviderInvoker, subagent
+from palaver.agent.telemetry import Telemetry
+from palaver.errors import ModelCallFailed
+from palaver.models import ScriptedProvider
+from palaver.tools import tool
+from tests.agent.helper import MODEL, both, calling, scripted
+from tests.agent.test_overflow import OVERFLOW, talkative
+
+
+def traced(**options: Any) -> tuple[Telemetry, InMemorySpanExporter, TracerProvider]:  # noqa: ANN401 - Telemetry's own
+    """Give a tracer, and where its spans go."""
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    return Telemetry(provider, **options), exporter, provider
+
+
+def named(exporter: InMemorySpanExporter) -> dict[str, ReadableSpan]:
+    """Give the finished spans by name; the last one of a name."""
+    return {span.name: span for span in exporter.get_finished_spans()}
+
+
+def inside(child: ReadableSpan, parent: ReadableSpan) -> bool:
+    """Tell whether a span lies within another."""
+    return child.parent is not None and parent.context is not None and child.parent.span_id == parent.context.span_id
+
+
+@tool
+def add(a: int, b: int) -> int:
+    """Add."""
+    get_current_span().set_attribute("seen.within", threading.current_thread().name)
+    return a + b
+
+
+PROMPT = Prompt(path="t/t", prompt="Add.", function_list=[add])
+
+
+def test_a_turn_is_a_tree_of_spans() -> None:
+    """invoke_agent holds chat and execute_tool; names, kinds and attributes are those of the conventions."""
+    tracer, exporter, _ = traced()
+    usage = {"prompt_tokens": 11, "completion_tokens": 3}
+    agent, _ = scripted(
+        [{**calling("add", a=1, b=2), "usage": usage}, {"text": "3", "usage": usage}],
+        PROMPT,
+        tracer=tracer,
+        model_args={"temperature": 0.5},
+    )
+    agent.receive("go")
+    agent.respond()
+    spans = named(exporter)
+    turn, chat, ran = spans["invoke_agent tester"], spans[f"chat {MODEL}"], spans["execute_tool add"]
+    assert inside(chat, turn)
+    assert inside(ran, turn)
+    assert len(exporter.get_finished_spans()) == 4
+    about = dict(chat.attributes or {})
+    assert about["gen_ai.operation.name"] == "chat"
+    assert about["gen_ai.provider.name"] == "scripted"
+    assert about["gen_ai.request.model"] == MODEL
+    assert about["gen_ai.request.temperature"] == 0.5
+    assert about["gen_ai.conversation.id"] == agent.current_dialog.session_id
+    assert about["gen_ai.usage.input_tokens"] == 11
+    assert about["gen_ai.usage.output_tokens"] == 3
+    assert about["gen_ai.response.finish_reasons"] == ("stop",)
+    did = dict(ran.attributes or {})
+    assert did["gen_ai.tool.name"] == "add"
+    assert did["gen_ai.tool.call.id"] == agent.current_dialog.messages[2].tool_calls()[0].id
+    assert "seen.within" in did, "what runs within a tool finds its span"
+    assert "gen_ai.tool.call.result" not in did, "what was said stays out"
+    assert dict(turn.attributes or {})["gen_ai.usage.input_tokens"] == 22
+    assert dict(turn.attributes or {})["palaver.turn.state"] == "success"
+
+
+def test_the_callers_span_is_the_parent() -> None:
+    """A span that is current where `respond()` is called holds the turn, although the turn runs in another thread."""
+    tracer, exporter, provider = traced()
+    agent, _ = scripted(["hi"], tracer=tracer)
+    agent.receive("go")
+    with provider.get_tracer("caller").start_as_current_span("request"):
+        agent.respond()
+    spans = named(exporter)
+    assert inside(spans["invoke_agent tester"], spans["request"])
+
+
+def test_parallel_calls_have_spans_of_their_own() -> None:
+    """Side by side, each within the turn, none within the other."""
+    tracer, exporter, _ = traced()
+    agent, _ = scripted([both(("add", {"a": 1, "b": 2}), ("add", {"a": 3, "b": 4})), "ok"], PROMPT, tracer=tracer)
+    agent.receive("go")
+    agent.respond()
+    turn = named(exporter)["invoke_agent tester"]
+    ran = [span for span in exporter.get_finished_spans() if span.name == "execute_tool add"]
+    assert len(ran) == 2
+    assert all(inside(span, turn) for span in ran)
+
+
+def test_a_sub_agents_turn_lies_within_its_call() -> None:
+    """execute_tool of the parent holds invoke_agent of the child."""
+    tracer, exporter, _ = traced()
+    digger = Agent(
+        "digger", Prompt(path="d/s", prompt="D."), MODEL, ProviderInvoker(ScriptedProvider(["dug"])), tracer=tracer
+    )
+    prompt = Prompt(path="b/s", prompt="B.", function_list=[subagent(digger)])
+    agent, _ = scripted([calling("digger", task="dig"), "ok"], prompt, tracer=tracer)
+    agent.receive("go")
+    agent.respond()
+    spans = named(exporter)
+    assert inside(spans["invoke_agent digger"], spans["execute_tool digger"])
+    assert inside(spans["execute_tool digger"], spans["invoke_agent tester"])
+
+
+def test_failures_are_errors_of_their_spans() -> None:
+    """A provider that fails, and a tool that is refused: error status and error.type, and the turn's own."""
+    tracer, exporter, _ = traced()
+    agent, _ = scripted([calling("ad"), {"error": "RateLimited"}], PROMPT, tracer=tracer)
+    agent.receive("go")
+    with pytest.raises(ModelCallFailed):
+        agent.respond()
+    spans = named(exporter)
+    assert dict(spans["execute_tool ad"].attributes or {})["error.type"] == "unknown_tool"
+    assert dict(spans[f"chat {MODEL}"].attributes or {})["error.type"] == "RateLimited"
+    assert dict(spans["invoke_agent tester"].attributes or {})["error.type"] == "ModelCallFailed"
+    assert all(span.status.status_code is StatusCode.ERROR for span in spans.values())
+
+
+def test_context_edits_are_events() -> None:
+    """A policy that made a request smaller is an event of its chat, a compaction one of the turn: policy, sizes before and after."""
+    tracer, exporter, _ = traced()
+    agent, _ = scripted([OVERFLOW, "ok"], tracer=tracer)
+    talkative(agent)
+    agent.receive("go")
+    agent.respond()
+    (event,) = named(exporter)["invoke_agent tester"].events
+    about = dict(event.attributes or {})
+    assert (event.name, about["palaver.policy"], about["palaver.committed"]) == (
+        "palaver.context_edit",
+        "default",
+        True,
+    )
+    before, after = about["palaver.tokens.before"], about["palaver.tokens.after"]
+    assert isinstance(before, int)
+    assert isinstance(after, int)
+    assert after < before
+    exporter.clear()
+    agent.budget = 1_000
+    talkative(agent)
+    agent.receive("more")
+    agent.llm_invoker = ProviderInvoker(ScriptedProvider(["ok"]))
+    agent.respond()
+    (event,) = named(exporter)[f"chat {MODEL}"].events
+    assert dict(event.attributes or {})["palaver.committed"] is False
+
+
+def test_content_is_there_when_it_is_asked_for() -> None:
+    """Opt-in: arguments, results and answers, in the conventions' form."""
+    tracer, exporter, _ = traced(content=True)
+    agent, _ = scripted([calling("add", a=1, b=2), "It is 3."], PROMPT, tracer=tracer)
+    agent.receive("go")
+    agent.respond()
+    spans = named(exporter)
+    assert dict(spans["execute_tool add"].attributes or {})["gen_ai.tool.call.result"] == "3"
+    assert "It is 3." in str(dict(spans[f"chat {MODEL}"].attributes or {})["gen_ai.output.messages"])
