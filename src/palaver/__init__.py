@@ -108,8 +108,8 @@ if TYPE_CHECKING:
         AgentCallSession,
         AgentEvent,
         Decision,
-        Invoker,
         InvokeResult,
+        Invoker,
         ProviderInvoker,
         Tactic,
         TacticCallSession,
@@ -121,6 +121,7 @@ if TYPE_CHECKING:
         load_config,
         open_calls,
         register_invoker,
+        subagent,
     )
     from palaver.context import (
         Composed,
@@ -351,6 +352,7 @@ __all__ = [
     "rebuild",
     "register_invoker",
     "set_default_runtime",
+    "subagent",
     "tool",
 ]
 
@@ -373,6 +375,7 @@ _ROOMS = {
         "load_config",
         "open_calls",
         "register_invoker",
+        "subagent",
     ),
     "palaver.context": (
         "Composed",
