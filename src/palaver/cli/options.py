@@ -19,7 +19,7 @@ StoreOption: TypeAlias = Annotated[
     typer.Option(
         "--store",
         metavar="URL",
-        help="The store: a file, sqlite:///path or memory:. Default: $PALAVER_STORE, else one file in your data folder.",
+        help="The store: a file, sqlite:///path, postgresql://host/database or memory:. Default: $PALAVER_STORE, else one file in your data folder.",
     ),
 ]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]

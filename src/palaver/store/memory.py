@@ -25,7 +25,16 @@ from palaver.log import NOTHING, Draft, Handle, Header, Node, body_digest, next_
 from palaver.store import text
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
-from palaver.store.records import SHORT_DIGITS, check_changes, check_drafts, check_node, check_prefix, checked, taken
+from palaver.store.records import (
+    SHORT_DIGITS,
+    check_changes,
+    check_drafts,
+    check_node,
+    check_prefix,
+    check_taken,
+    checked,
+    taken,
+)
 
 
 @dataclass(slots=True)
@@ -343,6 +352,19 @@ class MemoryStore:
             log = self._log(dialog_id)
             pairs = zip(log.headers, log.bodies, strict=True)
             return tuple(header.seq for header, body in pairs if body_digest(body) != header.digest)
+
+    def blob_ids(self) -> Iterator[BlobId]:
+        """Give the ids of all payloads, in order (`palaver.store.copying`)."""
+        with self._guard:
+            return iter(sorted(self._blobs))
+
+    def take_entries(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:
+        """Write entries of another store as they are (`palaver.store.copying`)."""
+        with self._guard:
+            log = self._log(dialog_id)
+            check_taken(log.last(), taken)
+            for header, body in taken:
+                log.add(header, bytes(body))
 
     def change_lease(self, name: str, change: Change) -> Lease:
         """Change a lease in one step (`palaver.store.lease`)."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from palaver.errors import InvalidInput, UnknownDialog
 from palaver.ids import DialogId
-from palaver.log import Draft, Node
+from palaver.log import Draft, Header, Node, body_digest
 from palaver.messages.frozen import EMPTY, FrozenDict
 from palaver.store.protocol import SessionRecord, SourceRecord
 
@@ -90,6 +90,20 @@ def check_drafts(drafts: Sequence[Draft]) -> None:
         if not plain or not isfinite(draft.at):  # nearly never: an append pays for one glance
             for name in ("kind", "role", "response", "at"):
                 _check_value(name, getattr(draft, name))
+
+
+def check_taken(last: Header, entries: Sequence[tuple[Header, bytes]]) -> None:
+    """Refuse entries of another store that do not follow what is here, or whose bodies are not those that their headers tell of.
+
+    Raises:
+        InvalidInput: There is such an entry.
+    """
+    for header, body in entries:
+        if (header.seq, header.total, header.size) != (last.seq + 1, last.total + len(body), len(body)):
+            raise InvalidInput(f"Entry {header.seq} does not follow entry {last.seq}.")
+        if body_digest(body) != header.digest:
+            raise InvalidInput(f"The body of entry {header.seq} is not the one that was written.")
+        last = header
 
 
 def check_changes(changes: Mapping[str, object]) -> None:

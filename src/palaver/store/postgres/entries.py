@@ -19,7 +19,7 @@ from psycopg.errors import UniqueViolation
 
 from palaver.errors import (
     Conflict,
-    IllegalEntry,
+    InvalidInput,
     StoreBusy,
     StoreDamaged,
     StoreError,
@@ -33,6 +33,7 @@ from palaver.store.postgres.connections import Connection, Connections, ask, one
 from palaver.store.postgres.faults import NeverReached, busy, unknown_outcome
 from palaver.store.postgres.statements import Row, statements
 from palaver.store.postgres.texts import given, held
+from palaver.store.records import check_taken
 
 _PAGE_ROWS = 512
 _PAGE_BYTES = 1 << 20
@@ -95,6 +96,17 @@ class Log:
         """Add an entry beside a turn."""
         return self._place(dialog_id, [bytes(draft.body)], lambda last: (next_header(draft, last, turn=False),))[0]
 
+    def take(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:
+        """Write entries of another store as they are."""
+        made, bodies = tuple(header for header, _body in taken), [bytes(body) for _header, body in taken]
+
+        def follow(last: Header) -> tuple[Header, ...]:
+            check_taken(last, taken)
+            return made
+
+        if taken:
+            self._place(dialog_id, bodies, follow)
+
     def _place(self, dialog_id: DialogId, bodies: Sequence[bytes], follow: Follow) -> tuple[Header, ...]:
         """Write what follows: first after the newest header we know of, then after the newest there is, until it is written."""
         deadline = monotonic() + self._pool.wait
@@ -118,7 +130,7 @@ class Log:
             return None
         try:
             return _Plan(end, follow(end.last))
-        except (Conflict, IllegalEntry):
+        except (Conflict, InvalidInput):
             return None
 
     def _look(self, dialog_id: DialogId, follow: Follow, doubtful: tuple[Header, ...]) -> tuple[_Plan, bool]:
@@ -278,6 +290,18 @@ def scan(pool: Connections, name: str, dialog_no: int, bounds: range, *, reverse
             stop = page[-1][0]
         else:
             start = page[-1][0] + 1
+
+
+def blob_ids(pool: Connections) -> Iterator[str]:
+    """Give the ids of all payloads, in order, a page at a time."""
+    after: bytes = b""
+    while True:
+        with reading(pool) as connection:
+            page = ask(connection, "blob_ids", (after, _PAGE_ROWS)).fetchall()
+        if not page:
+            return
+        yield from (bytes(digest).hex() for (digest,) in page)
+        after = page[-1][0]
 
 
 def damaged(pool: Connections, dialog_no: int) -> Iterator[int]:

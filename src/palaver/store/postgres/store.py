@@ -289,11 +289,20 @@ class PostgresStore:
             dialog_no, _length = entries.end(connection, dialog_id)
         return tuple(entries.damaged(self._pool, dialog_no))
 
-    # --- followers and leases ----------------------------------------------------------------------------------------------------
+    # --- followers, copies and leases ---------------------------------------------------------------------------------------------
 
     def watch(self, dialog_id: DialogId) -> AbstractContextManager[Wait]:
         """Give what waits for the next entry of a dialog (`palaver.store.following`)."""
         return watch(self._pool, self._opener, dialog_id)
+
+    def blob_ids(self) -> Iterator[BlobId]:
+        """Give the ids of all payloads, in order (`palaver.store.copying`)."""
+        return map(BlobId, entries.blob_ids(self._pool))
+
+    def take_entries(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:
+        """Write entries of another store as they are (`palaver.store.copying`)."""
+        refuse_if_read_only(self._pool)
+        self._log.take(dialog_id, taken)
 
     def change_lease(self, name: str, change: Change) -> Lease:
         """Change a lease in one step (`palaver.store.lease`); the clock is the server's."""

@@ -10,6 +10,7 @@ import apsw
 from palaver.errors import Conflict, StoreDamaged, UnknownDialog, UnknownHandle
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
+from palaver.store.records import check_taken
 from palaver.store.sqlite.connections import Connections, reading
 from palaver.store.sqlite.statements import Row, statements
 
@@ -87,6 +88,26 @@ def _write(connection: apsw.Connection, dialog_no: int, made: Header, body: byte
     open_calls = json.dumps(made.open_calls) if made.open_calls else None
     connection.execute(sql["body_add"], (body,))
     connection.execute(sql["header_add"], (place, *made[1:7], calls, open_calls, *made[9:]))
+
+
+def take(connection: apsw.Connection, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:
+    """Write entries of another store as they are, in an open transaction."""
+    dialog_no, last = newest(connection, dialog_id)
+    check_taken(last, taken)
+    for made, body in taken:
+        _write(connection, dialog_no, made, body)
+
+
+def blob_ids(pool: Connections) -> Iterator[str]:
+    """Give the ids of all payloads, in order, a page at a time."""
+    after: bytes = b""
+    while True:
+        with reading(pool) as connection:
+            page: list[Row] = connection.execute(statements()["blob_ids"], (after, _PAGE_ROWS)).fetchall()
+        if not page:
+            return
+        yield from (digest.hex() for (digest,) in page)
+        after = page[-1][0]
 
 
 def one_header(connection: apsw.Connection, dialog_id: DialogId, seq: int) -> Header:

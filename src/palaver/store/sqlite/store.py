@@ -66,6 +66,8 @@ class SqliteStore:
             StoreTooNew: A later palaver wrote it.
             StoreReadOnly: It, or its folder, may not be written.
         """
+        if os.fspath(path) == ":memory:":
+            raise InvalidInput("A SqliteStore lies in a file.", hint="MemoryStore() is the store in memory.")
         if durability is Durability.MEMORY:
             raise InvalidInput("A file outlives the process: its durability is full or normal.")
         place = Path(os.path.realpath(path))  # where SQLite would put the side files of a link, too
@@ -248,6 +250,17 @@ class SqliteStore:
         with reading(self._pool) as connection:
             dialog_no, _length = entries.end(connection, dialog_id)
         return tuple(entries.damaged(self._pool, dialog_no))
+
+    # --- copies and leases --------------------------------------------------------------------------------------------------------
+
+    def blob_ids(self) -> Iterator[BlobId]:
+        """Give the ids of all payloads, in order (`palaver.store.copying`)."""
+        return map(BlobId, entries.blob_ids(self._pool))
+
+    def take_entries(self, dialog_id: DialogId, taken: Sequence[tuple[Header, bytes]]) -> None:
+        """Write entries of another store as they are (`palaver.store.copying`)."""
+        with writing(self._pool) as connection:
+            entries.take(connection, dialog_id, taken)
 
     def change_lease(self, name: str, change: Change) -> Lease:
         """Change a lease in one step (`palaver.store.lease`); the clock is the machine's."""

@@ -83,6 +83,9 @@ SELECT data FROM blobs WHERE digest = %s;
 -- name: blob_has
 SELECT 1 FROM blobs WHERE digest = %s;
 
+-- name: blob_ids
+SELECT digest FROM blobs WHERE digest > %s ORDER BY digest LIMIT %s;
+
 -- name: follower_put
 INSERT INTO followers VALUES (%s, clock_timestamp() + make_interval(secs => %s))
 ON CONFLICT (dialog_no) DO UPDATE SET until = greatest(followers.until, excluded.until);

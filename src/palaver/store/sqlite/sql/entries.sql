@@ -50,3 +50,6 @@ SELECT data FROM blobs WHERE digest = ?;
 
 -- name: blob_has
 SELECT 1 FROM blobs WHERE digest = ?;
+
+-- name: blob_ids
+SELECT digest FROM blobs WHERE digest > ? ORDER BY digest LIMIT ?;
