@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from palaver.errors import BrokenAnswer, ProviderDown
+from palaver.errors import BrokenAnswer, ProviderDown, RateLimited
 from palaver.models import Provider
 from palaver.models.anthropic import AnthropicProvider
 from palaver.models.google import GoogleProvider
@@ -29,6 +29,11 @@ class PeerLaws(ProviderLaws):
     def questions(self) -> Iterable[Question]:
         """Ask everything that the server knows."""
         return QUESTIONS
+
+    def test_the_server_s_wish_to_be_left_alone_arrives(self) -> None:
+        """`Retry-After` gets through the client to whoever retries."""
+        limited = [heard.error for heard in self._heard() if heard.question.fails is RateLimited]
+        assert [error.retry_after for error in limited if error is not None] == [7.0, 7.0]
 
     def test_an_answer_that_is_cut_is_broken_and_its_beginning_is_kept(self) -> None:
         """The connection goes in the middle of a stream: what came is in the error, marked as such."""

@@ -171,7 +171,7 @@ def _kind(fault: Fault, status: int | None) -> tuple[type[ProviderError], str]:
             f"does not have the model {fault.model!r}",
         ),
         (
-            status in {401, 403} or (_is_refusal(status) and bool(_NO_KEY_WORDS.search(words))),
+            status in {401, 403} or _NO_KEY_WORDS.search(words) is not None,
             AuthenticationFailed,
             "does not let us in",
         ),

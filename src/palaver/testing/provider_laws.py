@@ -174,6 +174,18 @@ class ProviderLaws:
 
         assert self._run(leave).contents
 
+    def test_it_serves_several_event_loops(self) -> None:
+        """A program may run one loop after another: nothing of the first is used in the second."""
+        provider, request = self.provider(), self._request(next(self._answered()), stream=True)
+
+        async def ask() -> AssistantMessage:
+            try:
+                return await collect(provider.stream(request))
+            finally:
+                await provider.aclose()
+
+        assert told(anyio.run(ask)) == told(anyio.run(ask))
+
     def test_answers_do_not_mix(self) -> None:
         """Several are asked at once; each answer is the one to its question."""
         questions = list(self._answered())
