@@ -259,11 +259,14 @@ def test_r215_reasons_to_stop_have_one_vocabulary(word: str | None, reason: Stop
 def test_a_refusal_beside_the_content_is_what_was_said() -> None:
     """OpenAI puts the words of a refusal beside a content that is null: they are text of the message, marked as what they are."""
     message = from_chat_dict({"role": "assistant", "content": None, "refusal": "I cannot help with that."})
-    assert message.text_content() == "I cannot help with that."
-    assert message == from_chat_dict(
+    part = from_chat_dict(
         {"role": "assistant", "content": [{"type": "refusal", "refusal": "I cannot help with that."}]}
-    ).model_copy(update={"id": message.id, "timestamp": message.timestamp})
+    )
+    assert message.text_content() == "I cannot help with that."
+    assert message.contents == part.contents
+    assert message.model_extra == {"refusal": "I cannot help with that."}
     assert from_chat_dict({"role": "assistant", "content": "Sure.", "refusal": None}).text_content() == "Sure."
+    assert from_chat_dict({"role": "user", "content": None, "refusal": "no"}).contents == ()
 
 
 def test_reasoning_beside_the_content_becomes_thinking() -> None:

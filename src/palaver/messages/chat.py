@@ -66,7 +66,7 @@ def from_chat_dict(message: Mapping[str, Any], **fields: Any) -> Message:  # noq
         result = ToolResultContent(id=call_id or "", content=result_of(content), name=own.get("name"))
         contents: tuple[Content, ...] = (result,)
     else:
-        contents = (*_reasoning(rest), *blocks_of(content), *_refusal(rest))
+        contents = (*_reasoning(rest), *(_refusal(own, rest) if content is None else blocks_of(content)))
         if call_id is not None:
             rest["source_tool_call_id"] = call_id
     calls = calls_of(rest.pop("tool_calls", None))
@@ -120,10 +120,10 @@ def _reasoning(rest: dict[str, Any]) -> tuple[Content, ...]:
     return (ThinkingContent(content=rest.pop("reasoning_content")),) if isinstance(text, str) and text else ()
 
 
-def _refusal(rest: dict[str, Any]) -> tuple[Content, ...]:
-    """Take out the words with which the model refused; they stand beside the content, which is null then.
+def _refusal(own: Mapping[str, Any], rest: Mapping[str, Any]) -> tuple[Content, ...]:
+    """Give the words with which the model refused; they stand beside a content that is null, and the key stays as an extra field.
 
     Source: OpenAI API reference, chat completion message, ``refusal``.
     """
-    said = rest.get("refusal")
-    return blocks_of([{"type": "refusal", "refusal": rest.pop("refusal")}]) if isinstance(said, str) and said else ()
+    said = rest.get("refusal") if own["role"] is Role.ASSISTANT else None
+    return blocks_of([{"type": "refusal", "refusal": said}]) if isinstance(said, str) and said else ()
