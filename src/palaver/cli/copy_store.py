@@ -16,6 +16,7 @@ from palaver.store import Store, open_store
 from palaver.store.copying import Copied, copy_store
 
 _SHOWN = 10
+_DIGITS = 32  # of the digests, for people; --json gives them whole
 
 
 def register(app: typer.Typer) -> None:
@@ -48,7 +49,9 @@ def run(
 
 def _copy(source: Store, target: Store, *, hidden: bool) -> Copied:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=errors(), transient=True, disable=hidden) as progress:
+    console = errors()
+    hidden = hidden or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
         task = progress.add_task("copying", total=None)
 
         def shown(what: str, done: int, of: int) -> None:
@@ -59,12 +62,14 @@ def _copy(source: Store, target: Store, *, hidden: bool) -> Copied:
 
 def _print(copied: Copied) -> None:
     console = output()
-    held = f"{copied.sessions:,} sessions, {copied.dialogs:,} dialogs, {copied.entries:,} entries of {copied.bytes:,} bytes"
-    console.print(f"{held}, {copied.blobs:,} payloads; {copied.written:,} entries were missing and were written.")
+    held = (
+        f"sessions {copied.sessions:,}, dialogs {copied.dialogs:,}, entries {copied.entries:,} ({copied.bytes:,} bytes)"
+    )
+    console.print(f"{held}, payloads {copied.blobs:,}; entries written {copied.written:,}")
     if copied.others:
         console.print(f"The target holds {copied.others:,} other sessions, which were left alone.")
-    console.print(f"from {copied.digest}")
-    console.print(f"to   {copied.found}")
+    console.print(f"from  {copied.digest[:_DIGITS]}")
+    console.print(f"to    {copied.found[:_DIGITS]}")
     console.print("equal" if copied.equal else "NOT equal:", style="" if copied.equal else "red")
     for difference in copied.differences[:_SHOWN]:
         console.print(f"  {difference}")
