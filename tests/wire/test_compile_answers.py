@@ -137,6 +137,7 @@ def test_where_there_is_no_field_the_instructions_ask(
         ("openai-chat", "o1", True),
         ("openai-chat", "o1-mini", False),
         ("openai-chat", "mistral-large", True),
+        ("openai-chat", "deepseek/deepseek-v4-pro", False),
         ("gemini", "gemini-2.5-flash", True),
         ("gemini", "gemini-3-pro", True),
     ],

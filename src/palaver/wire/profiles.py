@@ -273,6 +273,8 @@ _CLAUDE_LEAST_TOKENS = (  # [A3], [A7]; the first that fits
 _GEMINI_TO_2 = re.compile(r"gemini-[12][.-]")
 _CLAUDE_TO_40 = re.compile(r"claude-[23]|claude-instant|claude-[a-z]+-4(?:-0)?(?!-\d(?!\d))")  # [A8], [A7]
 _OPENAI_OLD = re.compile(r"gpt-3|gpt-4(?![.o])|gpt-4o-2024-05-13|o1-(mini|preview)|davinci|babbage")  # [O6]
+# «This response_format type is unavailable now»: llm-exe/llm-exe#662, BerriAI/litellm#31466
+_JSON_MODE_ONLY = re.compile(r"deepseek", re.IGNORECASE)
 
 
 def profile(name: str, model: str = "") -> Profile:
@@ -292,7 +294,8 @@ def profile(name: str, model: str = "") -> Profile:
         return _for_claude(model)
     if found is GEMINI:
         return _for_gemini(model)
-    if model and not _OPENAI_OLD.search(model):
+    loose = found is OPENAI_CHAT and _JSON_MODE_ONLY.search(model)
+    if model and not loose and not _OPENAI_OLD.search(model):
         return replace(found, answers=replace(found.answers, native=True))
     return found
 
