@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from palaver.context import DefaultContextManager
 from palaver.errors import InvalidInput, ReplayDiffers, ScriptExhausted
 from palaver.messages import (
     AssistantMessage,
@@ -17,6 +18,7 @@ from palaver.messages import (
 )
 from palaver.models import ReplayProvider, read_recording
 from palaver.session import Dialog
+from palaver.tokens import Budget
 from tests.models.asking import answer
 
 CALLS = (ToolCallContent("c1", "bash", args={"command": "ls"}), ToolCallContent("c2", "bash", args={"command": "pwd"}))
@@ -100,6 +102,23 @@ def test_a_request_that_shows_too_little_differs() -> None:
             dialog(UserMessage(content="What is here?"), *RECORDED[2:3]).request("openai-chat", "m"),
         )
     assert caught.value.role == "tool"
+
+
+def test_what_a_policy_leaves_out_may_be_missing() -> None:
+    """A conversation that outgrew its budget plays through: what is shown as it was recorded must still be there, in order."""
+    recorded: list[Message] = []
+    for number in range(8):
+        recorded.append(UserMessage(content=f"question {number} {'word ' * 200}"))
+        recorded.append(AssistantMessage(content=f"answer {number} {'reply ' * 200}"))
+    provider, played, left_out = ReplayProvider(recorded), dialog(), 0
+    policy, budget = DefaultContextManager("gpt-4o"), Budget(max_tokens=1_500)
+    for message in recorded:
+        if isinstance(message, AssistantMessage):
+            request = played.request("openai-chat", "gpt-4o", policy=policy, budget=budget)
+            left_out += len(request.view.omissions) if request.view is not None else 0
+            assert answer(provider, request) == message
+        played.append(message)
+    assert left_out
 
 
 def test_a_request_after_the_last_answer_has_none() -> None:
