@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict  # Pydantic takes typing's own from Python 3.12 on
 
 from palaver.errors import InvalidPrompt, ParseError
@@ -222,6 +222,17 @@ def test_formats_are_values() -> None:
     with pytest.raises(TypeError):
         one.schema["properties"]["name"] = {}
     assert repr(one) == "Format('Person')"
+
+
+@pytest.mark.parametrize("source", [Person, Node, list[int], SCHEMA])
+def test_a_format_is_stored_as_what_the_provider_saw(source: object) -> None:
+    """A call that is recorded holds its format as JSON, and gives an equal one back: the same name, schema and strictness."""
+    adapter = TypeAdapter(Format)
+    made = Format(source, description="why", strict=False)
+    assert adapter.validate_json(adapter.dump_json(made)) == made
+    assert adapter.validate_python(made) is made
+    with pytest.raises(ValidationError):
+        adapter.validate_python({"name": "x"})
 
 
 @given(
