@@ -172,6 +172,16 @@ def test_nonsense_is_a_typed_error_or_nothing(api: str, pieces: list[Json]) -> N
             whole(api, piece)
 
 
+@pytest.mark.parametrize(
+    "item", [{}, {"type": 7}, {"type": ""}, {"type": "text"}, {"type": "thinking", "thinking": 1}, {"changes": []}]
+)
+def test_a_part_of_no_known_shape_is_kept(item: Json) -> None:
+    """Also one that calls itself by the name of a block of ours."""
+    message = whole("openai-responses", {"status": "completed", "output": [item]})
+    assert len(message.contents) == 1
+    assert decode(encode(message)[0]) == message
+
+
 def chat(message: Json, reason: str = "stop", **more: Any) -> AssistantMessage:  # noqa: ANN401 - fields of an answer
     """Read a chat completion of one message."""
     return whole("openai-chat", {"id": "c", "choices": [{"message": message, "finish_reason": reason}], **more})

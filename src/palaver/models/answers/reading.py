@@ -11,10 +11,10 @@ from palaver.messages import (
     APITypes,
     Content,
     StopReason,
-    UnknownContent,
     Usage,
     stop_reason_of,
 )
+from palaver.messages.parts import blocks_of
 from palaver.models.assembly import Assembly
 from palaver.models.events import BlockEvent, End, Event, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
 from palaver.models.failures import Fault, failed
@@ -175,10 +175,9 @@ class AnswerReader(ABC):
         yield self._said(BlockEvent(block, index))
 
     def _unread(self, index: int, item: Json) -> Iterator[Event]:
-        """Keep a part of the provider's own whole."""
+        """Keep a part of the provider's own whole, as one that is imported is kept."""
         kind = text(item.get("type")) or "part"
-        more = {f"source_{key}" if key == "changes" else key: value for key, value in item.items() if key != "type"}
-        yield from self._block(index, UnknownContent(type=f"{self._provider}.{kind}", **more))
+        yield from self._block(index, blocks_of(({**item, "type": kind},))[0])
 
     def _used(self, usage: object) -> Iterator[Event]:
         if isinstance(usage, Mapping) and usage:
