@@ -1,0 +1,215 @@
+"""Lives of a dialog: whatever happens to it, in any order, the promises of a turn hold."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver import Dialog, MemoryStore, Prompt, Session
+from palaver.agent import Agent, Decision, ProviderInvoker, decide, open_calls
+from palaver.agent.calls import UNKNOWN
+from palaver.errors import AgentFailure, ParseError
+from palaver.log.entries import Inbox
+from palaver.messages import Message
+from palaver.models import ScriptedProvider
+from palaver.testing.kills import dying_store
+from palaver.tools import tool
+from palaver.wire import Request
+from tests.agent.helper import MODEL, entries
+from tests.agent.test_kills import Died, die
+
+TOOLS = ("write", "look", "pay", "missing")
+
+calls = st.lists(st.sampled_from(TOOLS), min_size=1, max_size=3)
+answers = st.one_of(
+    st.builds(lambda names: ("call", tuple(names)), calls),
+    st.sampled_from([("say", "fine"), ("say", "bad"), ("fail", "ProviderDown"), ("fail", "RateLimited")]),
+)
+steps = st.one_of(
+    st.tuples(st.just("receive")),
+    st.tuples(st.just("inbox")),
+    st.tuples(st.just("respond")),
+    st.tuples(st.just("die"), st.integers(1, 12)),
+    st.tuples(st.sampled_from(["approve", "deny", "edit"])),
+)
+
+
+def not_bad(text: str) -> dict[str, object]:
+    """Take every answer but one."""
+    if text == "bad":
+        raise ParseError("It is bad.", content=text)
+    return {"said": text}
+
+
+@dataclass
+class Life:
+    """One dialog in one store, and every process that ever has it in hand.
+
+    Attributes:
+        script: What the model says, one answer a request; when it has run out, a final answer.
+        store: What the processes share.
+        asked: How many requests were answered.
+        ran: What the tools did, by call id.
+        said: What was said to the agent.
+    """
+
+    script: list[tuple[str, object]]
+    store: MemoryStore = field(default_factory=MemoryStore)
+    asked: int = 0
+    ran: Counter[tuple[str, str]] = field(default_factory=Counter)
+    said: list[str] = field(default_factory=list)
+
+    def answer(self, request: Request) -> object:
+        """Give the next answer; every request has been held to its provider's rules before it gets here."""
+        assert request.body["messages"]
+        kind, what = self.script[self.asked] if self.asked < len(self.script) else ("say", "fine")
+        self.asked += 1
+        if kind == "fail":
+            return {"text": "cut off", "error": what}
+        if kind == "say":
+            return str(what)
+        names: tuple[str, ...] = what  # type: ignore[assignment]
+        made = [
+            {"name": name, "id": f"{name}:0", "arguments": {"key": f"{self.asked}.{number}"}}
+            for number, name in enumerate(names)
+        ]
+        return {"tool_calls": made}
+
+    def agent(self, deadly: int = -1) -> Agent:
+        """Give the agent of a new process, which dies behind a write."""
+
+        @tool
+        def write(key: str) -> str:
+            """Write: doing it twice is doing it twice."""
+            self.ran["write", key] += 1
+            return f"wrote {key}"
+
+        @tool(idempotent=True)
+        def look(key: str) -> str:
+            """Look: doing it twice is doing it once."""
+            self.ran["look", key] += 1
+            return f"saw {key}"
+
+        @tool(needs_approval=True)
+        def pay(key: str) -> str:
+            """Pay: somebody must agree."""
+            self.ran["pay", key] += 1
+            return f"paid {key}"
+
+        prompt = Prompt(path="life/system", prompt="Live.", function_list=[write, look, pay], parser=not_bad)
+        store = dying_store(self.store, deadly, die)
+        invoker = ProviderInvoker(ScriptedProvider(self.answer))
+        agent = Agent("liver", prompt, MODEL, invoker, store=store, max_interrupt_steps=6, max_exception_retry=1)
+        if list(self.store.sessions()):
+            return agent.resume("life")
+        return agent.open("life", session_name="life")
+
+    def dialog(self) -> Dialog:
+        """Give the dialog as a program sees it that knows no agent."""
+        return Session.open("life", self.store).root
+
+    def respond(self, deadly: int = -1) -> str:
+        """Answer, or go on answering, in a new process; give how that ended."""
+        try:
+            return self.agent(deadly).respond(return_session=True).state
+        except AgentFailure as error:
+            return str(error.session.state)
+        except (Died, BaseExceptionGroup):
+            return "died"
+
+    def step(self, step: tuple[object, ...]) -> None:
+        """Have something happen."""
+        if step[0] in {"receive", "inbox"}:
+            self.said.append(f"message {len(self.said)}")
+        match step:
+            case ("receive",):
+                self.agent().receive(self.said[-1])
+            case ("inbox",):
+                self.dialog().annotate(Inbox(message=Message(role="user", content=self.said[-1])))
+            case ("respond",):
+                self.respond()
+            case ("die", int(writes)):
+                self.respond(writes)
+            case (str(word),):
+                for call in open_calls(self.dialog())[:1]:
+                    arguments = {"key": f"edited {call.args['key']}"} if word == "edit" else None
+                    decide(self.dialog(), call.id, Decision(decision=word, arguments=arguments))  # type: ignore[arg-type]
+
+    def end(self) -> None:
+        """Bring it to an end: decide what is open, and answer until it is answered."""
+        state = ""
+        for _ in range(60):
+            state = self.respond()
+            if state == "success" and not open_calls(self.dialog()):
+                return
+            for call in open_calls(self.dialog()):
+                decide(self.dialog(), call.id, Decision(decision="approve"))
+        raise AssertionError(f"it never ends: {state}")
+
+    def check(self) -> None:
+        """Hold it to the promises."""
+        dialog = self.dialog()
+        messages = list(dialog.messages)
+        said = [message.text_content() for message in messages if message.role == "user"]
+        assert sorted(said) == sorted(self.said), "each message once"
+        for index, message in enumerate(messages):
+            for call in message.tool_calls():
+                following = messages[index + 1 :]
+                until = next((n for n, one in enumerate(following) if one.is_assistant_side), len(following))
+                results = [b for one in following[:until] for b in one.tool_results() if b.id == call.id]
+                assert len(results) == 1, f"one result for {call.id}, not {len(results)}"
+                self._check_effect(call.name, str(call.args["key"]), results[0].text())
+        turns = [entry.kind for entry in entries(dialog) if entry.kind.startswith("turn_")]
+        assert turns == ["turn_started", "turn_ended"] * (len(turns) // 2), "turns open and close"
+
+    def _check_effect(self, name: str, key: str, said: str) -> None:
+        times = self.ran[name, key] + self.ran[name, f"edited {key}"]
+        if name == "write":
+            assert times <= 1, "nothing ran twice"
+            assert said == UNKNOWN or times == (1 if said == f"wrote {key}" else 0)
+        elif name == "pay":
+            assert times <= 1, "nothing ran twice"
+            assert said == UNKNOWN or times == (1 if "paid" in said else 0)
+        elif name == "look":
+            assert times >= 1 if said == f"saw {key}" else times == 0 or "not run" not in said
+        else:
+            assert times == 0
+
+
+def live(script: list[tuple[str, object]], happens: list[tuple[object, ...]]) -> None:
+    """Live through it, come to an end, and hold it to the promises."""
+    life = Life(script)
+    life.agent().receive("begin")
+    life.said.append("begin")
+    for step in happens:
+        life.step(step)
+    life.end()
+    life.check()
+
+
+@given(st.lists(answers, max_size=8), st.lists(steps, min_size=1, max_size=10))
+@settings(max_examples=40)
+def test_whatever_happens_the_promises_hold(
+    script: list[tuple[str, object]], happens: list[tuple[object, ...]]
+) -> None:
+    """Messages, deaths behind any write, failing providers, refused answers, decisions, in any order, over any number of processes.
+
+    Every message is in the conversation once, every call has one result, nothing that is not idempotent ran twice, every request was valid,
+    and in the end it is answered.
+    """
+    live(script, happens)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@given(st.lists(answers, max_size=10), st.lists(steps, min_size=1, max_size=14))
+@settings(max_examples=2000)
+def test_whatever_happens_the_promises_hold_for_long(
+    script: list[tuple[str, object]], happens: list[tuple[object, ...]]
+) -> None:
+    """The same, for more and longer lives."""
+    live(script, happens)
