@@ -6,6 +6,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
+from json import JSONDecodeError
 from typing import Generic, Self, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -159,7 +160,7 @@ _TRANSPORT = frozenset({"httpx", "httpx2", "httpcore", "httpcore2", "h11", "h2",
 
 def transport_failed(error: BaseException, provider: str, model: str) -> Fault | str | None:
     """Say what an exception of the transport means: a fault, in a text how the answer is broken, or None for any other exception."""
-    if isinstance(error, UnicodeError | ValueError):
+    if isinstance(error, JSONDecodeError | UnicodeError):
         return f"The answer is no JSON: {error}"
     packages = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
     if isinstance(error, OSError | EOFError) or packages & _TRANSPORT:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from palaver.errors import AuthenticationFailed, MissingExtra
 from palaver.messages import thaw
 from palaver.models.answers import AnswerReader, GeminiAnswer
@@ -77,6 +79,8 @@ class GoogleProvider(ClientProvider[genai.Client]):
             yield _plain(answer)
 
     def _fault(self, error: Exception, model: str) -> Fault | str | None:
+        if isinstance(error, errors.UnknownApiResponseError | ValidationError):
+            return f"The answer makes no sense: {error}"
         if not isinstance(error, errors.APIError):
             return None
         headers = getattr(error.response, "headers", None)
