@@ -343,6 +343,9 @@ def test_no_thread_is_left_behind() -> None:
     agent.receive("go")
     agent.respond()
     shut_down()
+    for thread in threading.enumerate():
+        if thread.name == "palaver tool":  # it has given its result, and is on its way out
+            thread.join()
     assert [name for name in ours() if name != "palaver-watch"] == []
     agent.receive("again")
     assert agent.respond().content == "two"

@@ -124,6 +124,7 @@ def test_a_turn_stopped_behind_a_write_is_gone_on_with(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_a_turn_stopped_behind_any_write_is_gone_on_with(tmp_path: Path) -> None:
     """Every write of the turn."""
     sweep(tmp_path, list(range(1, made_by_an_undisturbed_turn(tmp_path) + 1)), interrupted_in_process)

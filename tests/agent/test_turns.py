@@ -257,6 +257,22 @@ def test_r139_calling_on_is_a_defined_failure() -> None:
     assert agent.last_call is caught.value.session
 
 
+def test_an_answer_is_delivered_again_and_not_asked_for_again() -> None:
+    """A caller that died with the answer on its way gets it by asking again: nothing was said since, so nothing is asked or written."""
+    store = MemoryStore()
+    agent, _ = scripted(["the answer"], store=store)
+    agent.receive("go")
+    agent.respond()
+    before = kinds(agent.current_dialog)
+    again = Agent("tester", agent.system_prompt, MODEL, ProviderInvoker(ScriptedProvider([])))
+    again.adopt("main", Session.open("tester_main", store).root)
+    session = again.respond(return_session=True)
+    assert session.resumed
+    assert session.delivery is not None
+    assert session.delivery.content == "the answer"
+    assert kinds(again.current_dialog) == before
+
+
 def test_after_a_failure_the_turn_goes_on() -> None:
     """A provider that failed is asked again by the next call: nothing has to be said anew."""
     agent, _ = scripted([calling("add", a=1, b=1), {"error": "ProviderDown"}, "2"], adder())

@@ -44,7 +44,8 @@ async def _steps(run: Run) -> None:
     if isinstance(first, Wait):  # nobody has decided yet: there is nothing to write down
         await _wait(run, first)
         return
-    run.begin()
+    if not run.turn.over:
+        run.begin()
     while run.turn.open:
         step = next_step(run.turn, run.rules)
         match step:

@@ -14,7 +14,7 @@ A process may be killed anywhere. What the log then has decides what the next `r
 | a result | keeps it: the call is never run again; goes on with the calls that have none |
 | all results | asks the model; if all of them say `terminate`, ends the turn |
 | a final answer | ends the turn and delivers it; the model is not asked |
-| turn ended: `final` | begins a new turn |
+| turn ended: `final` | delivers the answer again; begins a new turn when something was said since |
 | turn ended: `waiting`, `interrupted` or `failed` | goes on as above; after a failure repairs and rounds count from nothing |
 | … and the user has said something since | runs what was decided, gives up the other calls, asks the model |
 

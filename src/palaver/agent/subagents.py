@@ -16,7 +16,6 @@ from palaver.agent.turn import read_turn
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId, new_dialog_id, now
 from palaver.log import Handle, Node, lineage
-from palaver.log.entries import TurnEnded
 from palaver.messages import Message, Role
 from palaver.session import Dialog, Session
 from palaver.tools import CallContext, Function, ToolReply
@@ -83,12 +82,7 @@ def subagent(
 
 
 async def _answered(agent: Agent, child: Dialog) -> AgentCallSession:
-    """Have the agent answer, or go on answering; what is answered already is not answered again."""
-    last = child.store.last(child.dialog_id)
-    if last.kind == "turn_ended" and child.recall(Handle(child.dialog_id, last.seq)) == TurnEnded(
-        outcome="final", at=last.at
-    ):
-        return AgentCallSession(agent_name=agent.name, dialog_id=child.dialog_id, state="success", delivery=child.tail)
+    """Have the agent answer, or go on answering; what it has answered is delivered again."""
     agent.adopt(child.dialog_id, child, switch=False)
     try:
         return await agent.arespond(child.dialog_id, return_session=True)

@@ -120,7 +120,7 @@ class Turn:
 
     @property
     def over(self) -> bool:
-        """Whether it is answered: the next call begins a new turn."""
+        """Whether it is answered."""
         return not self.open and self.outcome == "final"
 
     def catch_up(self, reader: Reader, dialog_id: DialogId) -> None:
@@ -167,12 +167,15 @@ class Turn:
         elif message.role is Role.TOOL:
             for result in message.tool_results():
                 self._result(result)
-        elif message.role is Role.USER:
-            self.said = True
-            self.inbox.pop(message.metadata.get(DELIVERED, -1), None)
-            if not self.open:
-                self.overtaken = True
-                self._afresh()
+        else:
+            self._heard(message)
+
+    def _heard(self, message: Message) -> None:
+        self.said = True
+        self.inbox.pop(message.metadata.get(DELIVERED, -1), None)
+        if message.role is Role.USER and not self.open:
+            self.overtaken = True
+            self._afresh()
 
     def _answer(self, message: Message) -> None:
         self.response = message
@@ -215,7 +218,7 @@ def _executed(call: ToolCallContent, result: ToolResultContent) -> FunctionCall:
 
 
 def read_turn(reader: Reader, dialog_id: DialogId) -> Turn:
-    """Read where the newest turn of a dialog stands; one that is over, or was never begun, gives a fresh one with what waits in the inbox.
+    """Read where the newest turn of a dialog stands. Where there is none, or something was said since it was answered, that is a fresh one.
 
     Costs what the turn has, not what the dialog has: it walks headers back to the turn's beginning. (Before an agent's first turn in a
     dialog that others recorded, that is all of its own headers, once.)
@@ -224,12 +227,12 @@ def read_turn(reader: Reader, dialog_id: DialogId) -> Turn:
     turn = Turn()
     for seq, body in reader.bodies(dialog_id, began) if began >= 0 else ():
         turn.take(seq, decode_entry(body))
-    if turn.over or began < 0:
+    if 0 <= since < began:
+        turn.inbox |= {seq: one for seq, one in _waiting(reader, dialog_id, since) if seq < began}
+    if began < 0 or (turn.over and (turn.said or turn.inbox)):
         fresh = Turn(seen=reader.last(dialog_id).seq + 1, said=True)
         fresh.inbox = dict(_waiting(reader, dialog_id, since))
         return fresh
-    if since < began:
-        turn.inbox |= {seq: one for seq, one in _waiting(reader, dialog_id, since) if seq < began}
     return turn
 
 
