@@ -302,28 +302,40 @@ class Agent(NamedDialogs):
     ) -> AgentCallSession:
         self.last_call = session
         with self._in_hand(dialog):
-            dialog.reload()
-            turn = read_turn(dialog.store, dialog.dialog_id)
-            session.resumed = turn.began >= 0
-            task = task_prompt(dialog, turn, self.system_prompt, inherit=self.inherit_system_contract)
-            before = dialog.top_prompt
-            async with offered(task, dialog.runtime, self.tools) as (prompt, toolbox):
-                run = Run(
-                    settings=settings,
-                    dialog=dialog,
-                    turn=turn,
-                    prompt=prompt,
-                    toolbox=toolbox,
-                    session=session,
-                    sink=Sink((self.stream_handler, handler)),
-                    unsaved=self._unsaved,
-                    tracer=self.tracer,
-                )
-                with self.tracer.turn(settings, session):
-                    await go(run)
-            if dialog.top_prompt is before:  # nothing was put meanwhile: what governed the answer stays
-                dialog.top_prompt = task
+            try:
+                await self._turn(dialog, session, settings, handler)
+            except Exception as error:
+                if (
+                    session.state == "initial"
+                ):  # it failed before the turn was taken in hand: a tool, a server, the store
+                    session.state, session.error = "failure", error
+                raise
         return session
+
+    async def _turn(
+        self, dialog: Dialog, session: AgentCallSession, settings: Settings, handler: StreamHandler | None
+    ) -> None:
+        dialog.reload()
+        turn = read_turn(dialog.store, dialog.dialog_id)
+        session.resumed = turn.began >= 0
+        task = task_prompt(dialog, turn, self.system_prompt, inherit=self.inherit_system_contract)
+        before = dialog.top_prompt
+        async with offered(task, dialog.runtime, self.tools) as (prompt, toolbox):
+            run = Run(
+                settings=settings,
+                dialog=dialog,
+                turn=turn,
+                prompt=prompt,
+                toolbox=toolbox,
+                session=session,
+                sink=Sink((self.stream_handler, handler)),
+                unsaved=self._unsaved,
+                tracer=self.tracer,
+            )
+            with self.tracer.turn(settings, session):
+                await go(run)
+        if dialog.top_prompt is before:  # nothing was put meanwhile: what governed the answer stays
+            dialog.top_prompt = task
 
     # --- decisions ----------------------------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from palaver.errors import UnknownPrompt
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
 from palaver.tools import Function, Toolbox
+from palaver.tools.names import without_clashes
 
 __all__ = ["offered", "task_prompt"]
 
@@ -58,7 +59,7 @@ async def offered(prompt: Prompt, runtime: Runtime, own: Iterable[Any]) -> Async
     async with AsyncExitStack() as stack:
         if prompt.mcp_servers_list:
             functions += await _connected(stack, prompt)
-        yield resolved, Toolbox(functions)
+        yield resolved, Toolbox(without_clashes(functions))
 
 
 async def _connected(stack: AsyncExitStack, prompt: Prompt) -> list[Function]:
