@@ -99,6 +99,7 @@ budget: {max_tokens: 9000}
 tools: [web:search]
 mcp_servers: [{server_label: docs, server_url: "https://example.org/mcp"}]
 addon_args: {web_search: true}
+format: {type: object, properties: {bird: {type: string}}, required: [bird]}
 metadata: {team: birds}
 inherit_system_contract: false
 parallel_tools: false""",
@@ -111,6 +112,7 @@ parallel_tools: false""",
     assert agent.system_prompt.mcp_servers_list == (MCP("docs", "https://example.org/mcp"),)
     assert agent.system_prompt.addon_args == {"web_search": True}
     assert agent.system_prompt.metadata == {"team": "birds"}
+    assert agent.system_prompt.read('{"bird": "heron"}') == {"bird": "heron"}
     assert (agent.inherit_system_contract, agent.parallel_tools) == (False, False)
 
 
@@ -295,6 +297,7 @@ def test_r99_a_refusal_names_the_place(
         ("    context_manager: {type: default, max_tokens: 0}\n", 6, "agent_configs[0].context_manager.type", "max_tokens"),
         ("    context_manager: {type: mine, size: 3}\n", 6, "agent_configs[0].context_manager.size", "does not take this"),
         ("    budget: {max_tokens: x}\n", 6, "agent_configs[0].budget", "max_tokens"),
+        ("    format: {type: objekt}\n", 6, "agent_configs[0].format", "type of the format"),
         ("    retry: {atempts: 3}\n", 6, "agent_configs[0].retry.atempts", "no such key"),
         ("    retry: {attempts: 0}\n", 6, "agent_configs[0].retry", "at least once"),
         ("    mcp_servers: [{server_label: a}]\n", 6, "agent_configs[0].mcp_servers[0]", "either a server_url or a command"),
@@ -369,6 +372,16 @@ def test_a_file_that_is_not_there_names_its_neighbours(tmp_path: Path) -> None:
     for broken in ("binary.yaml", "."):
         with pytest.raises(InvalidConfig, match="cannot be read"):
             load_config(tmp_path / broken)
+
+
+def test_secrets_are_not_shown() -> None:
+    """Neither a specification nor a refusal prints what stands in the settings: keys, headers, environments."""
+    config = load_config(AGENT.replace("invoker: scripted", "invoker: {invoker: openai, api_key: sk-secret}"))
+    assert "sk-secret" not in repr(config)
+    for broken in ("    mcp_servers: {env: {TOKEN: sk-secret}}\n", "    llm_invoker: [sk-secret]\n"):
+        with pytest.raises(InvalidConfig) as caught:
+            load_config(AGENT + broken)
+        assert "sk-secret" not in str(caught.value)
 
 
 def test_aliases_are_values_and_no_bomb() -> None:

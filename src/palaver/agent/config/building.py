@@ -13,7 +13,7 @@ from palaver.context import ContextManager, policy
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound, PalaverError
 from palaver.messages import canonical_json, thaw
 from palaver.models.retry import Retry
-from palaver.prompts import Prompt, Runtime, get_default_runtime
+from palaver.prompts import Format, Prompt, Runtime, get_default_runtime
 from palaver.store import Store
 from palaver.tokens import Budget
 from palaver.tools import MCP, Function
@@ -127,7 +127,7 @@ def _used(spec: AgentSpec, steps: tuple[str | int, ...], make: Callable[[], _T])
 
 
 def _prompt(spec: AgentSpec, runtime: Runtime) -> Prompt:
-    """Give the system prompt, with the servers and provider's tools of the configuration added to its own."""
+    """Give the system prompt, with the servers, provider's tools and structure of answers of the configuration added to its own."""
     path = spec.system_prompt_path
     prompt = spec.prompt() or _looked_up(spec, ("system_prompt_path",), lambda: runtime.get_prompt(path))
     settings = spec.settings
@@ -141,6 +141,8 @@ def _prompt(spec: AgentSpec, runtime: Runtime) -> Prompt:
     for name in ("addon_args", "metadata"):
         if settings.get(name):
             added[name] = {**getattr(prompt, name), **settings[name]}
+    if "format" in settings:
+        added["format"] = _used(spec, ("format",), lambda: Format(thaw(settings["format"])))
     return prompt.extend(path=prompt.path, **added) if added else prompt
 
 

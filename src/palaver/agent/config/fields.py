@@ -78,6 +78,7 @@ FIELDS: Mapping[str, Check] = MappingProxyType(
         "tools": _texts,
         "mcp_servers": _mappings,
         "addon_args": _mapping,
+        "format": _mapping,
         "inherit_system_contract": _flag,
         "parallel_tools": _flag,
         "metadata": _mapping,
@@ -106,7 +107,8 @@ def renamed(section: Mapping[str, Any], path: Steps, where: Where) -> dict[str, 
     for key, value in section.items():
         own = _NAMES.get(key, key)
         if own in out and out[own] != value:
-            raise where.fault((*path, key), f"it says {value!r}, and another word for the same says {out[own]!r}.")
+            said = f"it says {_shown(value)}, and another word for the same says {_shown(out[own])}."
+            raise where.fault((*path, key), said)
         out[own] = value
     return out
 
@@ -123,5 +125,11 @@ def check(section: Mapping[str, Any], path: Steps, where: Where) -> None:
             raise where.unknown((*path, key), {*FIELDS, *_NAMES}, _HINTS.get(key, ""))
         wanted = FIELDS[own](value)
         if wanted:
-            shown = "nothing" if value is None else repr(value)
-            raise where.fault((*path, key), f"it must be {wanted}, not {shown[:80]}.")
+            raise where.fault((*path, key), f"it must be {wanted}, not {_shown(value)}.")
+
+
+def _shown(value: object) -> str:
+    """Show a value in a message; of what holds others, which may be secrets, only what it is."""
+    if isinstance(value, dict | list):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return "nothing" if value is None else repr(value)[:80]

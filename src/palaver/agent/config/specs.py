@@ -32,7 +32,7 @@ class AgentSpec:
         system_prompt: The system prompt's template; empty when it is registered.
         system_prompt_path: The path of a registered system prompt; empty when the template stands here.
         context_manager: The configuration of the context manager, with its `type`; None for none.
-        settings: Everything else, by the words of the configuration.
+        settings: Everything else, by the words of the configuration. Never shown: keys and headers may be among it.
         where: Where the configuration stands.
         paths: Where the agent's own section stands in it, and then what it inherits from, the nearest first.
     """
@@ -42,7 +42,7 @@ class AgentSpec:
     system_prompt: str = ""
     system_prompt_path: str = ""
     context_manager: Mapping[str, Any] | None = None
-    settings: Mapping[str, Any] = EMPTY
+    settings: Mapping[str, Any] = field(default=EMPTY, repr=False)
     where: Where = field(default_factory=Where, compare=False, repr=False)
     paths: tuple[Steps, ...] = field(default=(), compare=False, repr=False)
 
