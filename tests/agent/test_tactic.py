@@ -343,6 +343,23 @@ def test_a_failure_of_an_asynchronous_call_has_its_trace(runtime: Runtime) -> No
     assert caught.value.tactic_session.error == "RuntimeError: no"  # type: ignore[attr-defined] # a tactic puts it there
 
 
+def test_a_streamed_answer_is_traced_too(runtime: Runtime) -> None:
+    """However an agent is asked inside a tactic, the trace has the call."""
+
+    class Streams(Tactic):
+        tactic_type = "streams"
+        agent_group = ("first",)
+
+        def call(self, task: str, **_kwargs: object) -> int:
+            agent = self.agents["first"]
+            agent.open("work").receive(task)
+            return len(list(agent.stream()))
+
+    session = Streams(CONFIG, runtime=runtime, llm_invoker=invoker())("go", return_session=True)
+    assert session.delivery > 0
+    assert session.agent_sessions["first"][0].delivery.text_content() == "GO"
+
+
 # --- tactics in tactics ------------------------------------------------------------------------------------------------------
 
 
