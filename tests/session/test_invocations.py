@@ -23,6 +23,7 @@ from palaver.messages import (
     ToolResultContent,
     canonical_json,
 )
+from palaver.prompts import Format
 from palaver.store import Store
 from palaver.view import Block, Exchange, Turn, View
 from palaver.wire import PROFILES, Call, Request, profile
@@ -234,3 +235,23 @@ def test_calls_survive_the_file(tmp_path: Path) -> None:
     with Session.open("one", path) as session:
         assert [canonical_json(call.request().body) for call in session.root.invocations] == [first.data, second.data]
         assert isinstance(session.store, SqliteStore)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_format_whose_members_stand_in_another_order_is_given_back(name: str) -> None:
+    """A schema's members lose their order in the store; the request that asks for the format is the same to the byte."""
+    dialog = Dialog("nurse")
+    dialog.put_text("Where is the ward?")
+    schema = {
+        "type": "object",
+        "properties": {
+            "ward": {"type": "string"},
+            "bed": {"type": "integer"},
+            "also": {"type": "string", "default": ""},
+        },
+        "required": ["ward", "bed"],
+    }
+    sent = dialog.request(name, MODELS[name], format=Format(schema, "place"), max_tokens=500)
+    dialog.record_call(sent)
+
+    assert dialog.invocations[0].request().digest == sent.digest

@@ -283,14 +283,17 @@ class _Writer:
             out["additionalProperties"] = bool(more) or more == {}
 
     def _all(self, properties: Schema, required: list[str], here: _Here) -> list[str]:
-        """Require all members, where what may be left out can be said by null or a default."""
-        for name, each in properties.items():
-            if name not in required:
-                place = f"{here.place}.properties.{name}".lstrip(".")
-                if not (isinstance(each, dict) and ("default" in each or self._may_be_null(each, 0))):
-                    raise _CannotSay(f"{place} may be left out")
-                self._found.required.append(place)
-        return list(properties)
+        """Require all members, where what may be left out can be said by null or a default.
+
+        In an order that does not depend on that of the members, which a store does not keep: a recorded call compiles to the same bytes.
+        """
+        others = sorted(set(properties) - set(required))
+        for name in others:
+            each, place = properties[name], f"{here.place}.properties.{name}".lstrip(".")
+            if not (isinstance(each, dict) and ("default" in each or self._may_be_null(each, 0))):
+                raise _CannotSay(f"{place} may be left out")
+            self._found.required.append(place)
+        return [*required, *others]
 
     def _may_be_null(self, schema: object, depth: int) -> bool:
         if not isinstance(schema, dict) or depth > len(self._defs) + 1:
