@@ -1,5 +1,6 @@
 """What governs a call: the prompt in force when it begins, from beginning to end."""
 
+import pickle
 from typing import Any, ClassVar
 
 import pytest
@@ -242,3 +243,16 @@ def test_failures_are_one_family() -> None:
     """Whoever catches AgentFailure catches every end of a turn without an answer."""
     assert issubclass(RepairFailed, AgentFailure)
     assert issubclass(CallbackFailed, AgentFailure)
+
+
+def test_a_failure_crosses_to_another_process() -> None:
+    """An error of a turn is pickled with its trace; the dialog stays where it lies."""
+    agent, _ = scripted(["a"], Prompt(path="t/p", prompt="Answer.", parser=word_first), max_exception_retry=0)
+    agent.receive("Well?")
+    with pytest.raises(RepairFailed) as caught:
+        agent.respond()
+    again = pickle.loads(pickle.dumps(caught.value))  # noqa: S301 - our own
+    assert again.session.state == "failure"
+    assert again.session.exception_retries_count == 1
+    assert again.session.dialog is None
+    assert again.session.invokes[0].message.content == "a"

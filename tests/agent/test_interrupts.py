@@ -329,6 +329,24 @@ def test_one_dialog_is_answered_in_once_at_a_time() -> None:
     assert agent.current_dialog.messages[3].text_content() == "refused"
 
 
+def test_another_agent_does_not_take_over_what_this_process_answers() -> None:
+    """Two agents of one process with one dialog: the second is refused while the first has it in hand."""
+    others: list[Agent] = []
+
+    @tool
+    async def meanwhile() -> str:
+        """Have another agent answer meanwhile."""
+        with pytest.raises(InvalidInput, match="already"):
+            await others[0].arespond()
+        return "refused"
+
+    agent, _ = scripted([calling("meanwhile"), "ok"], Prompt(path="t/m", prompt="Go.", function_list=[meanwhile]))
+    other = Agent("other", agent.system_prompt, MODEL, ProviderInvoker(ScriptedProvider([])))
+    others.append(other.adopt("same", agent.current_dialog))
+    agent.receive("go")
+    assert agent.respond().content == "ok"
+
+
 def test_no_thread_is_left_behind() -> None:
     """The synchronous face ends its loop and its thread when it is told to, and begins anew when it is needed."""
 

@@ -168,16 +168,15 @@ class Life:
 
     def _check_effect(self, name: str, key: str, said: str) -> None:
         times = self.ran[name, key] + self.ran[name, f"edited {key}"]
-        if name == "write":
-            assert times <= 1, "nothing ran twice"
-            assert said == UNKNOWN or times == (1 if said == f"wrote {key}" else 0)
-        elif name == "pay":
-            assert times <= 1, "nothing ran twice"
-            assert said == UNKNOWN or times == (1 if "paid" in said else 0)
-        elif name == "look":
-            assert times >= 1 if said == f"saw {key}" else times == 0 or "not run" not in said
-        else:
+        done = {"write": "wrote", "look": "saw", "pay": "paid"}.get(name, "")
+        ran = said.endswith((f"{done} {key}", f"{done} edited {key}"))
+        if name == "look":
+            assert times >= 1 or not ran, "what has a result ran"
+        elif name == "missing":
             assert times == 0
+        else:
+            assert times <= 1, "nothing ran twice"
+            assert said == UNKNOWN or times == ran, "what has a result ran, what was refused did not"
 
 
 def live(script: list[tuple[str, object]], happens: list[tuple[object, ...]]) -> None:

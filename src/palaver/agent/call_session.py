@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeAlias
 
 from palaver.agent.invoking import InvokeResult
@@ -68,6 +68,15 @@ class AgentCallSession:
     waiting: tuple[ToolCallContent, ...] = ()
     late: tuple[Message, ...] = ()
     resumed: bool = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Give what can go to another process: everything but the dialog, which lies in a store."""
+        return {each.name: None if each.name == "dialog" else getattr(self, each.name) for each in fields(self)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take it."""
+        for name, value in state.items():
+            setattr(self, name, value)
 
     @property
     def exception_retries_count(self) -> int:

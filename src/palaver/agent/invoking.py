@@ -42,6 +42,15 @@ class InvokeResult:
     execution_errors: tuple[BaseException, ...] = ()
     request: Request | None = field(default=None, repr=False)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Give what can go to another process: everything but the request, which `dialog.invocations` gives back."""
+        return {each.name: getattr(self, each.name) for each in fields(self) if each.name != "request"}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        """Take it."""
+        for name, value in {"request": None, **state}.items():
+            object.__setattr__(self, name, value)
+
     @property
     def has_errors(self) -> bool:
         """Whether something was wrong with the answer."""

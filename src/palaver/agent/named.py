@@ -22,6 +22,17 @@ from palaver.store import MemoryStore, Store
 __all__ = ["NamedDialogs"]
 
 
+class _Hands:
+    """Which dialogs this process answers in: one turn at a time in each, whichever agents and objects there are for it."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.held: set[DialogId] = set()
+
+
+_HANDS = _Hands()
+
+
 class NamedDialogs:
     """The dialogs of one agent by alias, of which one is talked to.
 
@@ -42,8 +53,6 @@ class NamedDialogs:
         self._kept = store is not None
         self._aliases: dict[str, Dialog] = {}
         self._active: str | None = None
-        self._lock = threading.Lock()
-        self._claimed: set[DialogId] = set()
 
     # --- which there are --------------------------------------------------------------------------------------------------------
 
@@ -166,7 +175,11 @@ class NamedDialogs:
             InvalidInput: The child's alias is in use.
         """
         self._free(child_alias)
-        return self.adopt(child_alias, self._named(alias).reload().fork(last_n, first_k), switch=switch)
+        dialog = self._named(alias)
+        with _HANDS.lock:
+            if dialog.dialog_id not in _HANDS.held:
+                dialog.reload()
+        return self.adopt(child_alias, dialog.fork(last_n, first_k), switch=switch)
 
     def close(self, alias: str) -> Dialog:
         """Let go of an alias; the dialog stays where it lies, and is given back.
@@ -234,8 +247,8 @@ class NamedDialogs:
         put: Callable[[], Message],
     ) -> Message:
         """Put something into a dialog that nobody has in hand; else into its inbox."""
-        with self._lock:
-            if dialog.dialog_id not in self._claimed and not _in_turn(dialog):
+        with _HANDS.lock:
+            if dialog.dialog_id not in _HANDS.held and not _in_turn(dialog):
                 dialog.reload()
                 try:
                     return put()
@@ -253,18 +266,18 @@ class NamedDialogs:
         Raises:
             InvalidInput: A turn of it is going on.
         """
-        with self._lock:
-            if dialog.dialog_id in self._claimed:
+        with _HANDS.lock:
+            if dialog.dialog_id in _HANDS.held:
                 raise InvalidInput(
-                    f"The agent {self.name!r} is answering in this dialog already.",
+                    "This process is answering in this dialog already.",
                     hint="receive() a message for the turn that goes on, or fork the dialog.",
                 )
-            self._claimed.add(dialog.dialog_id)
+            _HANDS.held.add(dialog.dialog_id)
         try:
             yield
         finally:
-            with self._lock:
-                self._claimed.discard(dialog.dialog_id)
+            with _HANDS.lock:
+                _HANDS.held.discard(dialog.dialog_id)
 
 
 def _in_turn(dialog: Dialog) -> bool:

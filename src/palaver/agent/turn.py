@@ -257,14 +257,15 @@ def _mark_at(reader: Reader, dialog_id: DialogId, seq: int) -> Mapping[str, int 
 
 
 def _waiting(reader: Reader, dialog_id: DialogId, since: int) -> Iterator[tuple[int, Message]]:
-    """Give the messages in the inbox from an entry on that were not delivered."""
-    delivered: set[int] = set()
-    found: dict[int, Message] = {}
-    for header in reader.headers(dialog_id, since):
-        if header.kind == "inbox" or (header.kind == "message" and header.role == "user"):
-            entry = decode_entry(reader.body(dialog_id, header.seq))
-            if isinstance(entry, Inbox):
-                found[header.seq] = entry.message
-            elif isinstance(entry, MessageEntry):
-                delivered.add(entry.message.metadata.get(DELIVERED, -1))
-    return ((seq, message) for seq, message in found.items() if seq not in delivered)
+    """Give the messages in the inbox from an entry on that were not delivered; where none arrived, only headers are read."""
+    headers = [(header.seq, header.kind, header.role) for header in reader.headers(dialog_id, since)]
+    arrived = [seq for seq, kind, _ in headers if kind == "inbox"]
+    if not arrived:
+        return
+    said = [seq for seq, kind, role in headers if kind == "message" and role == Role.USER.value and seq > arrived[0]]
+    found = {seq: decode_entry(reader.body(dialog_id, seq)) for seq in (*arrived, *said)}
+    delivered = {entry.message.metadata.get(DELIVERED) for entry in found.values() if isinstance(entry, MessageEntry)}
+    for seq in arrived:
+        entry = found[seq]
+        if isinstance(entry, Inbox) and seq not in delivered:
+            yield seq, entry.message
