@@ -184,16 +184,17 @@ class Log:
 def _place(connection: Connection, end: End, made: Header, body: bytes) -> bool:
     """Write an entry if the dialog ends where we think, and tell whether it does."""
     name = "place_after" if end.last.seq >= 0 else "place_first"
-    return connection.writing.execute(statements()[name], _row(end.dialog_no, end.last, made, body)).rowcount == 1
+    return connection.insert(name, _row(end.dialog_no, end.last, made, body)) == 1
 
 
 def _place_rest(connection: Connection, plan: _Plan, bodies: Sequence[bytes]) -> None:
     """Send all entries but the first at once, without waiting for the answer to one before sending the next."""
     pairs = zip(plan.made[:-1], plan.made[1:], bodies[1:], strict=True)
     rows = [_row(plan.end.dialog_no, last, made, body) for last, made, body in pairs]
-    connection.writing.executemany(statements()["place_after"], rows)
-    if connection.writing.rowcount != len(rows):
-        raise _TakenError
+    with connection.cursor() as cursor:
+        cursor.executemany(statements()["place_after"], rows)
+        if cursor.rowcount != len(rows):
+            raise _TakenError
 
 
 def _ids(text: str | None) -> tuple[str, ...]:
