@@ -29,6 +29,8 @@ MODELS = {
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-pro",
 }
+SOME = ("default", "offload", "fold", "full", "palaver")
+"""Policies for a run on every change; tests/context/test_recorded.py has the others."""
 FEW = (0.05, 0.3, 1.0)
 MANY = tuple(step / 20 for step in range(1, 21))
 
@@ -63,7 +65,7 @@ def hold(store: MemoryStore, one: Imported, budgets: tuple[float, ...], counts: 
         view = fold(store, node.dialog_id)
         if not view.exchanges:
             continue
-        for name in POLICIES:
+        for name in POLICIES if budgets is MANY else SOME:
             for target, model in MODELS.items():
                 _hold(store, view, name, target, model, budgets, counts)
 

@@ -176,7 +176,7 @@ def test_a18_none_and_null_disable_and_a_misspelt_name_is_told_with_close_matche
     assert caught.value.close == ("default",)
     with pytest.raises(InvalidInput):
         policy({"type": 3})
-    assert sorted(POLICIES) == ["default", "fold", "full", "offload"]
+    assert {"default", "fold", "full", "offload"} <= set(POLICIES)
 
 
 def test_a18_a_class_without_a_name_is_refused() -> None:

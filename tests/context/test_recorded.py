@@ -1,8 +1,11 @@
 """Real sessions of other agents, under every policy, at budgets from 5 % to all of their size."""
 
+from collections.abc import Iterable
+
 import pytest
 from _pytest.mark import ParameterSet
 
+from palaver.context.presets import PRESETS
 from palaver.errors import PalaverError
 from palaver.ids import BlobId
 from palaver.store.memory import MemoryStore
@@ -30,16 +33,22 @@ def _length(recording: Recording) -> int:
     return recording.count("raw_bytes") or 0
 
 
-def _hold(recording: Recording, dialogs: int) -> tuple[int, int]:
+OWN = ("default", "offload", "fold")
+PERCENT = (5, 25, 60, 100)
+
+
+def _hold(
+    recording: Recording, dialogs: int, names: Iterable[str] = OWN, percent: tuple[int, ...] = PERCENT
+) -> tuple[int, int]:
     store = MemoryStore()
     composed = infeasible = 0
     for imported in list(Importer(store, keep_source=False).import_path(recording.path))[:dialogs]:
         for node in store.nodes(imported.session_id)[:dialogs]:
             view = fold(store, node.dialog_id)
             bodies = list(store.bodies(node.dialog_id))
-            for name in ("default", "offload", "fold"):
-                for percent in (5, 25, 60, 100):
-                    budget = Budget.of_input(max(size(view) * percent // 100, 1))
+            for name in names:
+                for share in percent:
+                    budget = Budget.of_input(max(size(view) * share // 100, 1))
                     found = hold(view, manager(name), budget, COUNTER, media=lambda digest: store.blob(BlobId(digest)))
                     composed, infeasible = composed + (found is not None), infeasible + (found is None)
             assert list(store.bodies(node.dialog_id)) == bodies
@@ -53,13 +62,25 @@ def test_every_policy_holds_every_law_on_recorded_sessions(recording: Recording)
     assert composed or recording.count("messages") == 0
 
 
+@pytest.mark.parametrize("name", sorted(each.name for each in PRESETS))
+def test_every_preset_holds_every_law_on_a_recorded_session(name: str) -> None:
+    """The same for each preset, over a session of its own out of those that are affordable, at two budgets."""
+    affordable = [each for case in _some() if (each := case.values[0]) is not None]
+    if not affordable or not isinstance(affordable[0], Recording):
+        pytest.skip("no recorded sessions: PALAVER_TEST_DATA is not set")
+    chosen = affordable[sum(map(ord, name)) % len(affordable)]
+    assert isinstance(chosen, Recording)
+    composed, _ = _hold(chosen, 1, (name,), (10, 40))
+    assert composed or chosen.count("messages") == 0
+
+
 @pytest.mark.soak
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("recording", recordings())
 def test_every_policy_holds_every_law_on_all_recorded_sessions(recording: Recording) -> None:
     """The same for every session of every format that palaver reads; the counts are printed."""
     try:
-        composed, infeasible = _hold(recording, 50)
+        composed, infeasible = _hold(recording, 50, (*OWN, *(each.name for each in PRESETS)))
     except PalaverError as error:
         if type(error).__name__ != "UnsupportedTranscript":
             raise

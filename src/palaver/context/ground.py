@@ -84,6 +84,7 @@ class Layout:
         forms: The exchanges that are shown in another form.
         holes: The exchanges from the cut on that are left out.
         size: The size of all that, with the room of what stands for the exchanges that are left out.
+        messages: How many messages are shown, what stands for others not counted.
         told: Whether something stands for them; not where even that has no room.
     """
 
@@ -92,6 +93,7 @@ class Layout:
     forms: Mapping[int, Form] = field(default_factory=lambda: MappingProxyType({}))
     holes: Mapping[int, Hole] = field(default_factory=lambda: MappingProxyType({}))
     size: int = 0
+    messages: int = 0
     told: bool = True
 
     def shown(self, upto: int) -> Iterator[int]:

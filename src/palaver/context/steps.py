@@ -68,7 +68,8 @@ def laid_out(
     """
     layout = Layout()
     for index in range(len(ground.view.exchanges)):
-        layout = replace(layout, size=layout.size + ground.whole(index))
+        exchange = ground.view.exchanges[index]
+        layout = replace(layout, size=layout.size + ground.whole(index), messages=layout.messages + exchange.messages)
         if always is not None:
             layout = always(ground, index, layout)
         if when(ground, index, layout):

@@ -15,6 +15,7 @@ __all__ = [
     "TRUNCATED",
     "asked_again",
     "cleared",
+    "compact",
     "done_over",
     "failed_once",
     "file_as_seen",
@@ -79,6 +80,11 @@ def _line(line: str) -> str:
 def cleared(handle: Handle, text: str) -> str:
     """Give what stands for a tool's output that was cleared."""
     return f"[Old tool output cleared: {len(text):,} characters; recall {handle}]"
+
+
+def compact(handle: Handle, text: str) -> str:
+    """Give the compact form of an output: how much it is, where it is, and its first line."""
+    return reference(handle, text, lines=1)
 
 
 def lines_omitted(handle: Handle, text: str) -> str:

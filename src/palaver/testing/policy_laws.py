@@ -176,7 +176,8 @@ def _valid(view: View, media: Callable[[str], bytes]) -> None:
 def stable(views: Iterator[View], manager: ContextManager, budget: Budget, count: Counter) -> tuple[int, int]:
     """Hold a policy to prefix stability over the views of a growing log, each as it is when a model is called.
 
-    Between two edits a request goes on from the one before. An edit is where something more is left out, or shown in another form.
+    Between two edits a request goes on from the one before. An edit is where something more is left out, or shown in another form; or where
+    something else stands for what is left out, such as a notice in the place of a record.
 
     Returns:
         How many requests there were, and how many edits.
@@ -208,8 +209,8 @@ def _edited(view: View) -> object:
         (block.origin, block.reason) for x in view.exchanges for block in x.blocks() if block.reason is not None
     )
     gone = frozenset(handle for omission in view.omissions for handle in omission.handles())
-    derived = tuple(_contents(exchange)[0] for exchange in view.exchanges if exchange.derived)
-    return gone, rewritten, len(derived)
+    derived = tuple(exchange.turns[0].blocks[0].derived for exchange in view.exchanges if exchange.derived)
+    return gone, rewritten, derived
 
 
 # --- the suite --------------------------------------------------------------------------------------------------------------

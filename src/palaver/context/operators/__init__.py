@@ -5,7 +5,7 @@ from palaver.context.operators.clear import Clear, Mask, clear, mask
 from palaver.context.operators.drop_oldest import DROP_OLDEST, Cut, dropping
 from palaver.context.operators.media import DEGRADE_MEDIA
 from palaver.context.operators.offload import OFFLOAD, offload
-from palaver.context.operators.operator import Edit, Loss, Operator, in_phases, in_row
+from palaver.context.operators.operator import Edit, Loss, Operator, in_phases, in_row, together
 from palaver.context.operators.properties import ALWAYS, Property, broken
 from palaver.context.operators.reasoning import DROP_REASONING
 from palaver.context.operators.stale import ASKED_AGAIN, DEDUPE, DROP_SUPERSEDED, OUTDATED_READS, PURGE_FAILED
@@ -37,4 +37,5 @@ __all__ = [
     "in_row",
     "mask",
     "offload",
+    "together",
 ]

@@ -44,7 +44,7 @@ class Cap:
         if ground.view.exchanges[upto].pinned:
             return layout
         lines = [line for act in ground.acts.at(upto) if (line := self._line(layout, act)) is not None]
-        return edited(ground, upto, layout, {upto: lines}, "cap") if lines else layout
+        return edited(ground, layout, {upto: lines}, "cap") if lines else layout
 
     def _line(self, layout: Layout, act: Act) -> Rewrite | None:
         text, handle = text_of(act.answer), act.answer.origin

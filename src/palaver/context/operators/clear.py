@@ -6,12 +6,13 @@ turns), Claude Code's microcompact, SWE-agent's last_n_observations. They differ
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from palaver.context.ground import Ground, Layout
-from palaver.context.operators.forms import edited, free, saving, touched
+from palaver.context.operators.forms import edited, free, may_change, saving, touched
 from palaver.context.operators.operator import Loss, Operator
 from palaver.context.operators.properties import Property
 from palaver.context.texts import cleared
@@ -37,11 +38,15 @@ class Clear:
         turns: Results since this many of the user's newest words stay.
         least: Results of at most this size stay.
         at_least: Nothing is done unless it saves this much: each edit costs the provider's cache.
+        share: Which share of the results stays, the newest.
         exclude: Tools whose results stay.
+        only: Tools whose results are cleared; empty for all.
         words: What stands in the place of a result.
     """
 
     keep: int = 3
+    share: float = 0.0
+    only: frozenset[str] = frozenset()
     protect: int = 0
     turns: int = 0
     least: int = 0
@@ -58,18 +63,21 @@ class Clear:
                 changes.setdefault(act.index, []).append(_line(act, self.words))
         if sum(saving(ground, index, lines) for index, lines in changes.items()) < self.at_least:
             return layout
-        return edited(ground, upto, layout, changes, "clear")
+        return edited(ground, layout, changes, "clear")
 
     def _old(self, ground: Ground, upto: int) -> Iterator[Act]:
         since = ground.turn(upto, self.turns) if self.turns else upto + 1
         kept = size = 0
-        for act in reversed(ground.acts.upto(upto)):
-            if act.tool.casefold() in self.exclude:
+        acts = ground.acts.upto(upto)
+        keep = max(self.keep, math.ceil(len(acts) * self.share))
+        for act in reversed(acts):
+            tool = act.tool.casefold()
+            if tool in self.exclude or (self.only and tool not in self.only):
                 continue
             own = ground.meter.block(act.answer.content)
             kept += 1
             size += own
-            if kept > self.keep and size > self.protect and act.index < since and own > self.least:
+            if kept > keep and size > self.protect and act.index < since and own > self.least:
                 yield act
 
 
@@ -84,6 +92,7 @@ class Mask:
         n: How many of the newest results stay.
         polling: How many steps pass before more is cleared.
         first: How many of the oldest results stay.
+        before: How many results are counted before the first: SWE-agent counts the task as one.
         exclude: Tools whose results stay.
         words: What stands in the place of a result.
     """
@@ -91,22 +100,32 @@ class Mask:
     n: int = 5
     polling: int = 1
     first: int = 1
+    before: int = 0
     exclude: frozenset[str] = frozenset()
     words: Words = cleared
 
     def __call__(self, ground: Ground, upto: int, layout: Layout) -> Layout:
         """Make a layout smaller."""
-        acts = ground.acts.upto(upto)
-        stop = max(0, len(acts) // self.polling * self.polling - self.n)
         changes: dict[int, list[Rewrite]] = {}
-        may: frozenset[int] | None = None
-        for act in reversed(acts[self.first : stop]):
-            if touched(layout, act.index, act.answer):
-                break  # what is older was cleared at an earlier step
-            may = frozenset(free(ground, upto, layout)) if may is None else may
-            if act.index in may and act.tool.casefold() not in self.exclude:
+        for act in self._old(ground, upto, layout):
+            if may_change(ground, upto, act.index) and act.tool.casefold() not in self.exclude:
                 changes.setdefault(act.index, []).append(_line(act, self.words))
-        return edited(ground, upto, layout, changes, "mask")
+        return edited(ground, layout, changes, "mask")
+
+    def _old(self, ground: Ground, upto: int, layout: Layout) -> Iterator[Act]:
+        """Give the acts whose results are to be cleared now; those that were cleared at an earlier step are not looked at again."""
+        acts, count = ground.acts, ground.acts.count(upto)
+        stop = max(0, (count + self.before) // self.polling * self.polling - self.n - self.before)
+        for place in range(stop - 1, self.first - 1, -1):
+            act = acts.all[place]
+            if act.index < layout.cut or touched(layout, act.index, act.answer):
+                break
+            yield act
+        for index in layout.kept:
+            start = acts.count(index - 1)
+            for place, act in enumerate(acts.at(index), start):
+                if self.first <= place < stop and not touched(layout, index, act.answer):
+                    yield act
 
 
 def _line(act: Act, words: Words) -> Rewrite:

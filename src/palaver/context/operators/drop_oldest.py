@@ -31,12 +31,14 @@ class Cut:
     Attributes:
         border: Whether the end of the exchange at the border is kept.
         messages: The most messages to keep, those in front included; None for as many as fit.
-        done: Whether only what the user had said and got before his newest words is dropped; what came after stays whole.
+        done: Whether only what the user had said and got before his newest words is dropped, down to the low mark without what came after.
+        by_size: Whether the low mark counts; else there is room up to the high one.
     """
 
     border: bool = True
     messages: int | None = None
     done: bool = False
+    by_size: bool = True
 
     def __call__(self, ground: Ground, upto: int, layout: Layout) -> Layout:
         """Make a layout smaller."""
@@ -83,19 +85,25 @@ class Cut:
     def _walk(self, ground: Ground, upto: int, layout: Layout, keep: frozenset[int], must: int) -> tuple[int, int]:
         """Go back from the newest exchange while there is room; give the first exchange that has it, and what is used besides `must`."""
         exchanges, room = ground.view.exchanges, ground.room
+        low = room.low if self.by_size else room.high
         front = sum(exchanges[index].messages for index in keep)
-        cut, used, messages = upto + 1, 0, 0
+        cut, used, messages, done = upto + 1, 0, 0, 0
         ask = ground.asked(upto)
         for index in range(upto, layout.cut - 1, -1):
-            current = self.done and index > ask
             if index not in keep and index not in layout.holes:
-                after = used + ground.size(index, layout)
-                recent = current or messages < room.keep_last or used < room.keep_recent
-                if must + after > (room.high if recent else room.low):
+                size = ground.size(index, layout)
+                recent = messages < room.keep_last or used < room.keep_recent
+                if self.done and index > ask:
+                    recent = True
+                elif self.done:
+                    done += size
+                over = done > low or must + used + size > room.high if self.done else must + used + size > low
+                over = must + used + size > room.high if recent else over
+                if over or (
+                    self.messages is not None and not recent and front + exchanges[index].messages > self.messages
+                ):
                     break
-                if self.messages is not None and not recent and front + exchanges[index].messages > self.messages:
-                    break
-                used = after
+                used += size
                 front += exchanges[index].messages
             messages += exchanges[index].messages
             cut = index

@@ -12,45 +12,44 @@ from palaver.context.texts import reference
 from palaver.messages import ToolResultContent
 from palaver.view import Block, Reason, Remove, Rewrite
 
-__all__ = ["edited", "free", "referred", "saving", "settled", "touched", "with_holes"]
+__all__ = ["edited", "free", "may_change", "referred", "saving", "settled", "touched", "with_holes"]
 
 
 def settled(ground: Ground, upto: int, layout: Layout) -> Layout:
     """Measure a layout, with the room for what stands for the missing."""
-    size = sum(ground.size(index, layout) for index in layout.shown(upto))
+    shown = tuple(layout.shown(upto))
+    size = sum(ground.size(index, layout) for index in shown)
     size += sum(ground.inserted(hole.text, "notice") for hole in layout.holes.values())
     if next(ground.missing(layout), None) is not None:
         size += ground.stand_in.room(ground, upto)
-    return replace(layout, size=size)
+    return replace(layout, size=size, messages=sum(ground.view.exchanges[index].messages for index in shown))
 
 
-def edited(
-    ground: Ground, upto: int, layout: Layout, changes: Mapping[int, Sequence[Rewrite | Remove]], operator: str
-) -> Layout:
+def edited(ground: Ground, layout: Layout, changes: Mapping[int, Sequence[Rewrite | Remove]], operator: str) -> Layout:
     """Show blocks of some exchanges in another form, besides the forms that they have; what gets no smaller by it stays.
 
     Args:
         ground: The ground.
-        upto: The newest exchange to take into account.
         layout: The layout so far.
-        changes: For each exchange, the blocks to show in another form or to leave out.
+        changes: For each exchange that is shown, the blocks to show in another form or to leave out.
         operator: Who does it.
     """
-    forms = dict(layout.forms)
+    forms, all_saved = dict(layout.forms), 0
     for index, wanted in changes.items():
         worth = [(change, gain) for change, gain in _gains(ground, index, wanted) if gain > 0]
         if worth:
             before = forms.get(index) or Form(size=ground.whole(index))
             saved = sum(gain for _, gain in worth)
+            all_saved += saved
             forms[index] = Form(
                 rewrites=(*before.rewrites, *(one for one, _ in worth if isinstance(one, Rewrite))),
                 removes=(*before.removes, *(one for one, _ in worth if isinstance(one, Remove))),
                 size=before.size - saved,
                 done=(*before.done, Done(operator, len(worth), saved)),
             )
-    if len(forms) == len(layout.forms) and all(forms[index] is form for index, form in layout.forms.items()):
+    if not all_saved:
         return layout
-    return settled(ground, upto, replace(layout, forms=MappingProxyType(forms)))
+    return replace(layout, forms=MappingProxyType(forms), size=layout.size - all_saved)
 
 
 def saving(ground: Ground, index: int, changes: Sequence[Rewrite | Remove]) -> int:
@@ -120,9 +119,12 @@ def touched(layout: Layout, index: int, block: Block) -> bool:
 
 
 def free(ground: Ground, upto: int, layout: Layout) -> Iterator[int]:
-    """Give the exchanges whose blocks may be shown in another form: shown, not pinned, not open, not the newest ask or response."""
-    newest = {ground.asked(upto), ground.response(upto)}
-    for index in layout.shown(upto):
-        exchange = ground.view.exchanges[index]
-        if index not in newest and not exchange.pinned and not exchange.open and not exchange.derived:
-            yield index
+    """Give the exchanges whose blocks may be shown in another form, in order."""
+    return (index for index in layout.shown(upto) if may_change(ground, upto, index))
+
+
+def may_change(ground: Ground, upto: int, index: int) -> bool:
+    """Tell whether the blocks of an exchange may be shown in another form: not pinned, open, derived, the newest ask or response."""
+    exchange = ground.view.exchanges[index]
+    newest = index in {ground.asked(upto), ground.response(upto)}
+    return not (newest or exchange.pinned or exchange.open or exchange.derived)

@@ -34,7 +34,7 @@ def degrade_media(ground: Ground, upto: int, layout: Layout) -> Layout:
         if not exchange.pinned and not exchange.derived:
             changes[index] = [line for block in exchange.blocks() for line in _line(layout, index, block)]
             size -= saving(ground, index, changes[index])
-    return edited(ground, upto, layout, changes, _NAME)
+    return edited(ground, layout, changes, _NAME)
 
 
 def _line(layout: Layout, index: int, block: Block) -> Iterator[Rewrite]:

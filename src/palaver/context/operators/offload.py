@@ -38,7 +38,7 @@ def set_aside(
         exchange = ground.view.exchanges[index]
         if index not in layout.forms and not exchange.pinned and not exchange.open:
             changes[index] = tuple(_references(ground, exchange, threshold))
-    return edited(ground, upto, layout, changes, _NAME)
+    return edited(ground, layout, changes, _NAME)
 
 
 def _cold(ground: Ground, upto: int, layout: Layout, keep_last: int) -> Iterator[int]:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from palaver.context.ground import Ground, Layout
 from palaver.context.operators.properties import ALWAYS, Property
 
-__all__ = ["Edit", "Loss", "Operator", "in_phases", "in_row"]
+__all__ = ["Edit", "Loss", "Operator", "in_phases", "in_row", "together"]
 
 Edit: TypeAlias = Callable[[Ground, int, Layout], Layout]
 """Makes a layout smaller: from the ground, the newest exchange to take into account, and the layout so far."""
@@ -64,6 +64,17 @@ def in_row(*operators: Operator) -> Edit:
             layout = operator(ground, upto, layout)
             if layout.size <= ground.room.enough:
                 break
+        return layout
+
+    return edit
+
+
+def together(*operators: Operator) -> Edit:
+    """Combine operators so that all of them act: an edit costs the provider's cache once, however much it takes out."""
+
+    def edit(ground: Ground, upto: int, layout: Layout) -> Layout:
+        for operator in operators:
+            layout = operator(ground, upto, layout)
         return layout
 
     return edit

@@ -26,7 +26,7 @@ def drop_reasoning(ground: Ground, upto: int, layout: Layout) -> Layout:
         gone = _thinking(ground.view.exchanges[index], layout, index)
         if gone:
             changes[index] = gone
-    return edited(ground, upto, layout, changes, "drop_reasoning")
+    return edited(ground, layout, changes, "drop_reasoning")
 
 
 def _thinking(exchange: Exchange, layout: Layout, index: int) -> list[Remove]:

@@ -41,7 +41,7 @@ def _results(ground: Ground, upto: int, layout: Layout, *, name: str, places: _P
         if since <= upto and act.index in may and handle is not None and not touched(layout, act.index, act.answer):
             line = Rewrite(target=handle, text=words(handle, act), reason=Reason.OFFLOADED)
             changes.setdefault(act.index, []).append(line)
-    return edited(ground, upto, layout, changes, name)
+    return edited(ground, layout, changes, name)
 
 
 def _on_results(name: str, places: _Places, words: _Words) -> Operator:

@@ -31,14 +31,16 @@ class RecordOf:
 
     Attributes:
         sources: Gives blocks as they were recorded, or None.
+        most: Tokens that it has at most, where the room is large.
     """
 
     sources: Sources | None = field(default=None, compare=False)
+    most: int = MOST
     reason: Reason = Reason.FOLDED
 
     def room(self, ground: Ground, upto: int) -> int:
         """Give the tokens that a record has at most."""
-        return max(_room(ground), NOTICE.room(ground, upto))
+        return max(self._room(ground), NOTICE.room(ground, upto))
 
     def inserts(self, ground: Ground, layout: Layout) -> tuple[Insert, ...]:
         """Make the record of what a layout leaves out: older records go on, and what came after them is added."""
@@ -47,7 +49,7 @@ class RecordOf:
         facts = Recorder(sources=self.sources, begun=begun(ground.view, missing)).take(gone).facts()
         head = left(ground.dropped(layout))
         around = ground.inserted("", "record")
-        free = _room(ground) - around
+        free = self._room(ground) - around
         if free < _LEAST or facts == Facts():
             return NOTICE.inserts(ground, layout)
         record = Insert(
@@ -60,6 +62,5 @@ class RecordOf:
         )
         return (record,)
 
-
-def _room(ground: Ground) -> int:
-    return min(ground.room.high // SHARE, MOST)
+    def _room(self, ground: Ground) -> int:
+        return min(ground.room.high // SHARE, self.most)

@@ -1,0 +1,128 @@
+"""The preset `dynamiq`: tool outputs become references, and only if that is not enough the middle becomes a summary.
+
+Source: dynamiq-ai/dynamiq, dynamiq/nodes/agents/utils.py, SummarizationConfig, and the RFC "Long-Running Conversational Agent Support", changes 3 to
+5: context_usage_ratio 0.8, preserve_last_messages 2, compaction_token_threshold 500; the layout is prefix, summary, last messages. Its releases
+since count max_preserved_tokens 10,000 in the place of messages, and pin the original request; both are understood.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+from palaver.context.ground import Room
+from palaver.context.keeps import first_asks
+from palaver.context.ledger import Ledger
+from palaver.context.operators import Cut, Operator, dropping, in_phases, offload
+from palaver.context.presets.preset import Preset, Recipe, tail
+from palaver.context.record import RecordOf
+from palaver.errors import InvalidInput
+from palaver.tokens import Budget, Rates
+from palaver.view import Plan, View
+
+__all__ = ["Dynamiq", "SummarizationConfig"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummarizationConfig:
+    """The original's configuration, with its names and defaults.
+
+    Attributes:
+        enabled: Whether anything is done.
+        max_token_context_length: Tokens beyond which something is done, or None to go by the ratio alone.
+        context_usage_ratio: The share of the model's window beyond which something is done, more than 0 and at most 1.
+        preserve_last_messages: Messages at the end that stay verbatim.
+        incremental: Whether a later summary goes on from the one before; else it is made anew from the sources.
+        compaction_enabled: Whether tool outputs become references first.
+        compaction_token_threshold: Outputs of more tokens do.
+        max_preserved_tokens: Tokens at the end that stay verbatim, in the place of messages, or None.
+        token_budget_ratio: Which share of its model's window the summary's own input may have.
+    """
+
+    enabled: bool = False
+    max_token_context_length: int | None = None
+    context_usage_ratio: float = 0.8
+    preserve_last_messages: int = 2
+    incremental: bool = True
+    compaction_enabled: bool = True
+    compaction_token_threshold: int = 500
+    max_preserved_tokens: int | None = None
+    token_budget_ratio: float = 0.75
+
+    def __post_init__(self) -> None:
+        """Refuse what is none.
+
+        Raises:
+            InvalidInput: A ratio is out of range, or a count is negative.
+        """
+        for name in ("context_usage_ratio", "token_budget_ratio"):
+            if not 0 < getattr(self, name) <= 1:
+                raise InvalidInput(f"{name} is {getattr(self, name)!r}.", hint="Give more than 0 and at most 1.")
+        for name in ("preserve_last_messages", "compaction_token_threshold", "max_preserved_tokens"):
+            if getattr(self, name) is not None and getattr(self, name) < 0:
+                raise InvalidInput(f"{name} is {getattr(self, name)!r}.", hint="Give a whole number, at least 0.")
+
+
+class Dynamiq(Preset):
+    """Compacts outputs, checks again, and only then summarises the middle.
+
+    Whoever names the policy wants it, so `enabled` is true here unless said otherwise.
+
+    Attributes:
+        config: The configuration.
+    """
+
+    name: ClassVar[str] = "dynamiq"
+    headings: ClassVar[tuple[str, ...]] = (
+        "User Intent",
+        "Progress",
+        "Key Decisions & Findings",
+        "Errors & Resolutions",
+        "Current State",
+        "Next Steps",
+    )
+
+    def __init__(
+        self,
+        model_name: str = "",
+        max_tokens: int | None = None,
+        *,
+        config: SummarizationConfig | None = None,
+        **words: Any,  # noqa: ANN401 - the fields of the configuration, and further words of a budget
+    ) -> None:
+        """Make the policy for a model, from a configuration or from its words.
+
+        Raises:
+            InvalidInput: A word is not known, or its value cannot be used.
+        """
+        own = {name: words.pop(name) for name in SummarizationConfig.__dataclass_fields__ if name in words}
+        base = asdict(config) if config is not None else {"enabled": True}
+        self.config = SummarizationConfig(**{**base, **own})
+        limits: dict[str, object] = {}
+        if max_tokens is None:
+            limits = {
+                "max_token_context_length": self.config.max_token_context_length,
+                "context_usage_ratio": self.config.context_usage_ratio if model_name else None,
+            }
+        super().__init__(model_name, max_tokens, **{**limits, **words})
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+        """Say what to change; nothing when it is not enabled."""
+        return super().plan(view, ledger, budget, prices) if self.config.enabled else Plan(policy=self.name)
+
+    def recipe(self, room: Room, ledger: Ledger) -> Recipe:
+        """Compact, then summarise."""
+        config = self.config
+        first: tuple[Operator, ...] = ()
+        if config.compaction_enabled:
+            first = (offload(config.compaction_token_threshold, config.preserve_last_messages),)
+        if config.max_preserved_tokens is not None:
+            room, cut = tail(room, config.max_preserved_tokens), Cut(border=False)
+        else:
+            cut = Cut(border=False, messages=config.preserve_last_messages)
+        return Recipe(
+            room=room,
+            edit=in_phases(*first, dropping(cut)),
+            stand_in=RecordOf(ledger.sources),
+            keeps=(first_asks(),),
+        )

@@ -1,0 +1,63 @@
+"""The preset `palaver`: what can be had without loss first, then what later work made pointless, then a record of the oldest.
+
+Ours. What each part is for, and where it was seen to work, is in docs/presets.md.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from palaver.context.ground import Room
+from palaver.context.keeps import first_asks, latest_plan
+from palaver.context.ledger import Ledger
+from palaver.context.operators import (
+    DEDUPE,
+    DEGRADE_MEDIA,
+    DROP_OLDEST,
+    DROP_REASONING,
+    DROP_SUPERSEDED,
+    OFFLOAD,
+    OUTDATED_READS,
+    PURGE_FAILED,
+    Cap,
+    Loss,
+    Operator,
+    cap,
+    in_phases,
+    together,
+)
+from palaver.context.presets.preset import Preset, Recipe
+from palaver.context.record import RecordOf
+from palaver.context.texts import kept_ends
+
+__all__ = ["Palaver"]
+
+_LARGEST, _SHOWN = 40_000, 10_000
+"""Characters beyond which an output is shown in part from the first, and how many are shown: mini-swe-agent shows 10,000 of anything."""
+
+_CLEANING = together(DEDUPE, OUTDATED_READS, PURGE_FAILED, OFFLOAD)
+
+
+class Palaver(Preset):
+    """The default to be: reversible first, all of it at once; the goal and the newest plan stay; a record stands for the rest."""
+
+    name: ClassVar[str] = "palaver"
+    headings: ClassVar[tuple[str, ...]] = (
+        "User Intent",
+        "Progress",
+        "Key Decisions & Findings",
+        "Errors & Resolutions",
+        "Current State",
+        "Next Steps",
+    )
+
+    def recipe(self, room: Room, ledger: Ledger) -> Recipe:
+        """Clean up, then fold."""
+        cleaning = Operator("clean", Loss.REVERSIBLE, _CLEANING, OFFLOAD.respects)
+        return Recipe(
+            room=room,
+            always=cap(Cap(characters=_LARGEST, shown=_SHOWN, words=kept_ends)),
+            edit=in_phases(cleaning, DEGRADE_MEDIA, DROP_REASONING, DROP_SUPERSEDED, DROP_OLDEST),
+            stand_in=RecordOf(ledger.sources),
+            keeps=(first_asks(), latest_plan),
+        )

@@ -1,0 +1,43 @@
+"""The preset `pi`: beyond the window less a reserve, everything but the newest tokens becomes a summary with lists of files.
+
+Source: badlogic/pi-mono, packages/agent/src/harness/compaction/compaction.ts: reserveTokens 16,384, keepRecentTokens 20,000; a cut never falls
+before a tool's result; the lists of read and changed files are carried from one compaction to the next: here by the record.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from palaver.context.ground import Room
+from palaver.context.ledger import Ledger
+from palaver.context.operators import Cut, dropping
+from palaver.context.presets.preset import Preset, Recipe, tail
+from palaver.context.record import RecordOf
+
+__all__ = ["Pi"]
+
+_KEEP_RECENT = 20_000
+
+
+class Pi(Preset):
+    """Keeps the newest tokens and a record of the rest."""
+
+    name: ClassVar[str] = "pi"
+    words: ClassVar = {"reserve_tokens": 16_384}
+    headings: ClassVar[tuple[str, ...]] = (
+        "Goal",
+        "Constraints & Preferences",
+        "Progress",
+        "Key Decisions",
+        "Next Steps",
+        "Critical Context",
+    )
+
+    def recipe(self, room: Room, ledger: Ledger) -> Recipe:
+        """Keep the newest."""
+        keep = min(room.keep_recent or _KEEP_RECENT, max(room.high // 2, 0))
+        return Recipe(
+            room=tail(Room(high=room.high, low=room.low, keep_last=room.keep_last), keep),
+            edit=dropping(Cut(border=False)),
+            stand_in=RecordOf(ledger.sources),
+        )

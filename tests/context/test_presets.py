@@ -1,0 +1,467 @@
+"""Presets: the constants that others published, what each does first and last, and the failures that others had with it."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from palaver.context import POLICIES, Ledger, Meter, compose, fit, planner, policy
+from palaver.context.presets import (
+    LLLM,
+    PRESETS,
+    Aider,
+    ClaudeCode,
+    Dynamiq,
+    Letta,
+    Manus,
+    OpenCode,
+    OpenCodeDCP,
+    OpenHands,
+    Palaver,
+    Pi,
+    Preset,
+    SummarizationConfig,
+    SWEAgent,
+)
+from palaver.errors import InvalidInput
+from palaver.messages import Message, ToolCallContent, UserMessage
+from palaver.testing.logs import Log, model, result, system, user
+from palaver.testing.policy_laws import hold
+from palaver.tokens import Budget
+from palaver.view import View
+from tests.context.helper import COUNTER, commit, faults, fitted, seen, size, texts
+from tests.context.work import PAGE, did, read, run, write
+
+NAMES = sorted(each.name for each in PRESETS)
+
+
+def log_of(*parts: Sequence[Message], ask: str = "Make the tests pass. Never edit the tests.") -> Log:
+    """Write a conversation down that begins with words of the user."""
+    log = Log()
+    log.put(system("Be brief."), user(ask), *(message for part in parts for message in part))
+    return log
+
+
+def working(turns: int) -> Log:
+    """Read, write and run for so many turns."""
+    log = log_of()
+    for turn in range(turns):
+        log.put(
+            *read(f"r{turn}", f"src/f{turn % 7}.py"),
+            *run(f"b{turn}", f"pytest -q tests/test_{turn}.py", PAGE + str(turn)),
+        )
+        if turn % 5 == 4:
+            log.put(*write(f"w{turn}", f"src/f{turn % 7}.py", PAGE), model(f"did {turn}"), user(f"Go on with {turn}."))
+    return log
+
+
+def made(name: str) -> Preset:
+    """Make a preset by its name, for a model."""
+    found = policy(name, "gpt-4o")
+    assert isinstance(found, Preset)
+    return found
+
+
+def derived(view: View) -> list[str]:
+    """Give what stands for what was left out, by label."""
+    return [exchange.turns[0].blocks[0].derived for exchange in view.exchanges if exchange.derived]
+
+
+def limit(maker: type[Preset], **words: Any) -> int:  # noqa: ANN401 - the words of a preset
+    """Give the tokens at which a preset acts, for a model with a window of 200,000 and answers of 64,000."""
+    return maker("claude-sonnet-4-5", **words).budget.for_input
+
+
+# --- constants --------------------------------------------------------------------------------------------------------------
+
+
+def test_every_preset_acts_where_the_original_does() -> None:
+    """For a window of 200,000 tokens: 167,000 for Claude Code, 183,616 for pi, 160,000 for dynamiq, and so on (R265, R304, R316)."""
+    assert limit(ClaudeCode) == 200_000 - 20_000 - 13_000
+    assert limit(Pi) == 200_000 - 16_384
+    assert limit(Dynamiq) == 160_000
+    assert limit(OpenCode) == 200_000 - 64_000 - 20_000
+    assert limit(LLLM) == 200_000 - 16_384 - 5_000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_the_caller_says_replaces_the_originals_budget(name: str) -> None:
+    """A window of the caller's own counts; and without a model and a window the budget comes from the caller."""
+    smaller = policy({"type": name, "max_tokens": 30_000}, "claude-sonnet-4-5")
+    assert isinstance(smaller, Preset)
+    assert smaller.budget.for_input <= 30_000
+    assert fitted(seen(working(20)), policy(name), 8_000).tokens_after <= 8_000  # type: ignore[arg-type]
+
+
+def test_a_preset_is_registered_by_name_and_says_where_it_comes_from() -> None:
+    """Each is in the registry; each module names its source."""
+    assert set(NAMES) <= set(POLICIES)
+    for each in PRESETS:
+        module = __import__(each.__module__, fromlist=["__doc__"])
+        assert "Source" in (module.__doc__ or "") or each is Palaver
+
+
+# --- every preset -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_preset_leaves_alone_what_fits(name: str) -> None:
+    """A conversation that is far from every limit: the very same view, but for outputs that are masked at every step."""
+    log = log_of(run("a", "ls", "x"), run("b", "pwd", "y"))
+    composed = fitted(seen(log), made(name), 100_000)
+    assert composed.view is seen(log) or composed.view == seen(log)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("share", [0.15, 0.4, 0.8])
+def test_t11_t19_the_newest_ask_is_in_every_view_and_the_goal_is_told(name: str, share: float) -> None:
+    """However small the budget: the newest words are there as they were said; the goal is shown, or told with what stands for it."""
+    view = seen(working(24))
+    composed = hold(view, made(name), Budget.of_input(int(size(view) * share)), COUNTER)
+    assert composed is not None
+    newest = view.newest_user()
+    assert newest is not None
+    assert texts(View(dialog_id=view.dialog_id, at=0, exchanges=(view.exchanges[newest],)))[0] in texts(composed.view)
+    facts = [block.facts for x in composed.view.exchanges for block in x.blocks() if block.facts]
+    assert any("Make the tests pass." in said for said in (*texts(composed.view), *facts))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_t5_t20_fifty_compactions_in_a_row_keep_the_view_bounded_and_the_facts_in_reach(name: str) -> None:
+    """Committed again and again: within the budget each time, the goal still told, and what stands for the past does not grow."""
+    log = log_of()
+    policy_made, commits, largest = made(name), 0, 0
+    for turn in range(60):
+        log.put(*run(f"b{turn}", f"pytest tests/test_{turn}.py", PAGE), user(f"Go on with {turn}."))
+        composed = fitted(seen(log), policy_made, 3_500)
+        assert composed.tokens_after <= 3_500
+        if composed.view is not seen(log) and composed.tokens_after < size(seen(log)) * 0.95:
+            commit(log, composed)
+            commits += 1
+        stand_ins = [text for text in texts(composed.view) if text.startswith(("[Record", "[Earlier"))]
+        largest = max([largest, *map(len, stand_ins)])
+    assert commits >= 15
+    assert largest < 8_000
+    facts = "".join(block.facts for x in seen(log).exchanges for block in x.blocks())
+    assert "Make the tests pass." in facts + "".join(texts(seen(log)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_t13_notes_of_the_harness_do_not_part_calls_from_results(name: str) -> None:
+    """System messages between a call and its result, cut at any budget: closed and valid for four providers."""
+    log = log_of()
+    for turn in range(12):
+        call, answer = run(f"c{turn}", f"ls {turn}")
+        log.put(call, system(f"note {turn}"), answer)
+    view = seen(log)
+    for share in (0.1, 0.3, 0.6):
+        composed = fitted(view, made(name), int(size(view) * share))
+        assert faults(composed.view) == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_fit_with_a_preset_gives_a_list_that_fits(name: str) -> None:
+    """A plain list, over-long: within the budget, and what was left out can be recalled."""
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Make the tests pass."}]
+    for number in range(30):
+        call = {
+            "id": f"c{number}",
+            "type": "function",
+            "function": {"name": "bash", "arguments": json.dumps({"command": f"ls {number}"})},
+        }
+        messages += [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"c{number}", "content": PAGE},
+        ]
+    messages.append({"role": "user", "content": "Go on."})
+    done = fit(messages, model="gpt-4o", policy=name, budget=6_000)
+    assert done.tokens <= 6_000
+    assert done.messages[-1] == messages[-1]
+    for gone in done.omitted:
+        for handle in gone.handles():
+            assert done.recall(handle) is not None
+
+
+# --- OpenHands --------------------------------------------------------------------------------------------------------------
+
+
+def talked(messages: int) -> Log:
+    """Say so many messages, in turn."""
+    log = Log()
+    said = (f"{'answer' if n % 2 else 'ask'} {n}" for n in range(messages))
+    log.put(
+        *(model(f"{text} {PAGE[:1_000]}") if n % 2 else user(f"{text} {PAGE[:1_000]}") for n, text in enumerate(said))
+    )
+    return log
+
+
+def test_r298_of_200_events_one_in_front_ten_at_the_end_and_a_summary() -> None:
+    """N_first 1, N_last 10: exactly 1 + summary + 10."""
+    composed = fitted(seen(talked(200)), OpenHands(max_size=199, keep_first=1, keep_last=10), 100_000)
+    assert len(composed.view.exchanges) == 12
+    assert texts(composed.view)[0].startswith("ask 0")
+    assert texts(composed.view)[-1].startswith("answer 199")
+    assert derived(composed.view) == ["record"]
+
+
+def test_r300_r301_event_121_triggers_and_half_is_left() -> None:
+    """120 events are left alone; with the 121st at most a half and one message is left."""
+    held = OpenHands(max_size=120, keep_first=4)
+    assert not fitted(seen(talked(120)), held, 100_000).plan
+    after = fitted(seen(talked(121)), held, 100_000).view
+    assert len(after.exchanges) <= 61
+    assert [text.split()[:2] for text in texts(after)[:4]] == [
+        ["ask", "0"],
+        ["answer", "1"],
+        ["ask", "2"],
+        ["answer", "3"],
+    ]
+
+
+def test_a_condensation_that_makes_no_progress_is_not_made() -> None:
+    """Everything is pinned but one event: condensing it would save less than a tenth (minimum_progress)."""
+    tiny = OpenHands(max_size=6, keep_first=4, keep_last=1)
+    log = Log()
+    log.put(*(user("x" * 4_000) for _ in range(4)), model("y"), user("z"), model("w"))
+    assert fitted(seen(log), tiny, 100_000).view == seen(log)
+
+
+def test_sizes_that_leave_nothing_to_condense_are_refused() -> None:
+    """As the original does: keep_first must be less than half of max_size."""
+    with pytest.raises(InvalidInput, match="no less than 8"):
+        OpenHands(max_size=8, keep_first=4)
+
+
+# --- Claude Code ------------------------------------------------------------------------------------------------------------
+
+
+def test_r303_large_outputs_are_previews_at_once_and_the_newest_results_stay_full() -> None:
+    """Over 50,000 characters: the first 2 KB and the handle, long before the budget is near; a Read is exempt."""
+    huge = "x" * 60_000
+    view = seen(log_of(run("a", "cat big", huge), read("b", "big.txt", huge), run("c", "ls")))
+    after = texts(fitted(view, ClaudeCode("claude-sonnet-4-5"), 100_000).view)
+    assert len(after[1]) < 2_300
+    assert "recall" in after[1]
+    assert after[2] == huge
+
+
+def test_r303_old_results_are_cleared_before_anything_is_compacted() -> None:
+    """Over the limit by a little: all but the newest five results become lines, no exchange leaves (A38, R281)."""
+    view = seen(log_of(*(run(f"c{n}", f"ls {n}") for n in range(20))))
+    composed = fitted(view, ClaudeCode(), int(size(view) * 0.9))
+    assert len(composed.view.exchanges) == len(view.exchanges)
+    whole = [text == PAGE for text in texts(composed.view)[1:]]
+    assert whole == sorted(whole)
+    assert 5 <= sum(whole) <= 7  # those that came since the edit stay too
+
+
+def test_r307_compaction_brings_the_five_files_back_that_were_worked_on_last() -> None:
+    """After a compaction the newest five are there, within their share, each once."""
+    log = log_of(*(read(f"r{n}", f"src/f{n}.py", f"content of {n}\n") for n in range(9)))
+    log.put(*(message for n in range(60) for message in run(f"c{n}", f"ls {n}")), user("go on"))
+    composed = fitted(seen(log), ClaudeCode(), 9_000)
+    files = [text for text in texts(composed.view) if ", as it was last seen" in text]
+    assert [text.split(",")[0] for text in files] == [f"[src/f{n}.py" for n in (8, 7, 6, 5, 4)]
+    ledger = Ledger(meter=Meter(COUNTER), files={"src/f8.py": "what it says now"}.get)
+    again = compose(seen(log), planner(ClaudeCode()), Budget.of_input(9_000), COUNTER, ledger=ledger)
+    assert any("what it says now" in text for text in texts(again.view))
+
+
+# --- Manus, OpenCode, DCP ---------------------------------------------------------------------------------------------------
+
+
+def test_r308_the_oldest_half_of_the_results_goes_first() -> None:
+    """Compact before summary: the newest half of the results stays in full while that is enough."""
+    view = seen(log_of(*(run(f"c{n}", f"ls {n}") for n in range(20))))
+    composed = fitted(view, Manus(), int(size(view) * 0.8))
+    assert len(composed.view.exchanges) == len(view.exchanges)
+    whole = [text == PAGE for text in texts(composed.view)[1:]]
+    assert whole == sorted(whole)
+    assert 8 <= sum(whole) <= 14  # half of those there were when it became too much, and what came since
+    assert "recall" in texts(composed.view)[1]
+
+
+def test_r313_opencode_prunes_old_results_but_never_the_newest_40_000_tokens() -> None:
+    """Results of 120,000 tokens in turns of their own: what is older than the protected ones is pruned, and no exchange leaves."""
+    log = log_of()
+    for turn in range(12):
+        log.put(*run(f"c{turn}", f"cat big{turn}", PAGE * 6), user(f"next {turn}"))
+    view = seen(log)
+    composed = fitted(view, OpenCode(), int(size(view) * 0.9))
+    whole = [text for text in texts(composed.view) if text == PAGE * 6]
+    assert len(composed.view.exchanges) == len(view.exchanges)
+    assert Meter(COUNTER).text("".join(whole)) >= 40_000
+    assert len(whole) < 12
+
+
+def test_r317_the_plugin_cleans_up_before_anything_else() -> None:
+    """The same call made again, a failure since fixed, a file written twice: cleaned without a model call; then OpenCode's own."""
+    trace = PAGE + "\nValueError: boom\nexit code: 1"
+    parts = [
+        write("c", "src/a.py"),
+        write("f", "src/a.py", PAGE + "new"),
+        run("a", "git status"),
+        run("b", "pytest -q", trace, failed=True),
+        run("d", "git status", PAGE + "2"),
+        run("e", "pytest -q", "ok\n"),
+        run("g", "ls", "."),
+        run("h", "make", PAGE + "3"),
+    ]
+    view = seen(log_of(*parts))
+    mild = " ".join(fitted(view, OpenCodeDCP(), int(size(view) * 0.9)).plan.notes)
+    assert "asked_again" in mild
+    assert "clear" not in mild
+    small = fitted(view, OpenCodeDCP(), int(size(view) * 0.75))
+    assert "drop_superseded" in " ".join(small.plan.notes)
+    written = [
+        block.content.args["content"]
+        for x in small.view.exchanges
+        for block in x.blocks()
+        if isinstance(block.content, ToolCallContent) and block.content.name == "Write"
+    ]
+    assert written == [PAGE + "new"]
+
+
+# --- Aider, SWE-agent, Letta ------------------------------------------------------------------------------------------------
+
+
+def test_r320_r321_what_is_done_has_a_small_budget_and_what_is_current_stays() -> None:
+    """Far below the window: done work beyond the history's budget is folded as soon as the user begins anew; nothing current is."""
+    log = log_of(*(run(f"c{n}", f"ls {n}") for n in range(10)))
+    assert not fitted(seen(log), Aider(history=1_500), 100_000).plan
+    log.put(model("done"), user("Now something else."), *run("d", "ls"))
+    composed = fitted(seen(log), Aider(history=1_500), 100_000)
+    kept = [text for text in texts(composed.view) if text == PAGE]
+    assert len(kept) <= 2
+    assert composed.view.exchanges[-2:] == seen(log).exchanges[-2:]
+    assert derived(composed.view) == ["record"]
+
+
+def test_the_published_clamp_of_aiders_history() -> None:
+    """A sixteenth of the input, at least 1,024 and at most 8,192 tokens."""
+    log = log_of(*(run(f"c{n}", f"ls {n}") for n in range(12)))
+    log.put(user("next"))
+    assert fitted(seen(log), Aider(), 1_000_000).plan
+    assert fitted(seen(log_of(run("a", "ls", "x" * 3_000), ask="a")), Aider(), 1_000_000).plan.drops == ()
+
+
+@pytest.mark.parametrize("polling", [1, 4])
+def test_swe_agents_last_observations(polling: int) -> None:
+    """After so many observations, those from the last multiple of polling less five on are whole; the task counts as one."""
+    for count in range(3, 16):
+        view = seen(log_of(*(run(f"c{n}", f"ls {n}") for n in range(count))))
+        shown = [text == PAGE for text in texts(fitted(view, SWEAgent(polling=polling), 1_000_000).view)[1:]]
+        removed = max(0, (count + 1) // polling * polling - 5)
+        assert shown == [place + 1 >= max(removed, 1) for place in range(count)]
+
+
+def test_r322_oversized_output_is_a_warning_with_size_and_handle() -> None:
+    """The view has its beginning, its size and where it is; the log has all of it."""
+    view = seen(log_of(run("a", "cat big", "x" * 200_000), run("b", "ls")))
+    text = texts(fitted(view, SWEAgent(), 1_000_000).view)[1]
+    assert "200,000 characters" in text
+    assert "recall" in text
+    assert len(text) < 10_000
+
+
+def test_r327_letta_evicts_three_tenths() -> None:
+    """One token over: at most 70 % are left, and nearly as much; the oldest went, at a pair's boundary."""
+    view = seen(log_of(*(run(f"c{n}", f"ls {n}") for n in range(60))))
+    composed = fitted(view, Letta(), size(view) - 1)
+    assert 0.5 * size(view) < composed.tokens_after <= 0.7 * size(view) + 100
+    with pytest.raises(InvalidInput, match="evict"):
+        Letta(evict=1.5)
+
+
+# --- dynamiq, pi, LLLM, ours ------------------------------------------------------------------------------------------------
+
+
+def test_r264_the_configuration_has_the_rfcs_names_and_defaults() -> None:
+    """Names, defaults and ranges; its words are understood in a configuration of ours."""
+    assert SummarizationConfig() == SummarizationConfig(
+        enabled=False,
+        max_token_context_length=None,
+        context_usage_ratio=0.8,
+        preserve_last_messages=2,
+        incremental=True,
+        compaction_enabled=True,
+        compaction_token_threshold=500,
+    )
+    with pytest.raises(InvalidInput, match="context_usage_ratio"):
+        SummarizationConfig(context_usage_ratio=0)
+    by_words = policy({"type": "dynamiq", "max_token_context_length": 9_000, "compaction_token_threshold": 100})
+    assert isinstance(by_words, Dynamiq)
+    assert by_words.config.compaction_token_threshold == 100
+    assert by_words.config.enabled
+
+
+def test_a38_only_large_old_outputs_become_references_and_the_log_stays() -> None:
+    """Large and old: a reference that resolves. Small and old, large and newest: as they were. The log: untouched."""
+    log = log_of(
+        run("a", "cat big"),
+        run("b", "ls", "small"),
+        *(run(f"c{n}", "x", "y" * 1_000) for n in range(3)),
+        run("z", "cat new"),
+    )
+    bodies = list(log.store.bodies(log.dialog))
+    composed = fitted(seen(log), Dynamiq(), int(size(seen(log)) * 0.9))
+    said = texts(composed.view)
+    assert said[1].startswith("[Output set aside")
+    assert said[2] == "small"
+    assert said[-1] == PAGE
+    assert list(log.store.bodies(log.dialog)) == bodies
+
+
+def test_r266_r274_the_layout_is_request_summary_and_the_last_messages() -> None:
+    """When references are not enough: the original request, a record, and the last two messages, verbatim."""
+    log = log_of(*([user("u" * 3_000)], [model("m" * 3_000)]) * 12)
+    composed = fitted(seen(log), Dynamiq(), size(seen(log)) - 1)
+    assert derived(composed.view) == ["record"]
+    assert len(composed.view.exchanges) == 4
+    assert texts(composed.view)[0].startswith("Make the tests pass.")
+    assert texts(composed.view)[-2:] == ["u" * 3_000, "m" * 3_000]
+
+
+def test_a_configuration_that_is_not_enabled_does_nothing_of_its_own() -> None:
+    """`enabled` false: the plan is empty; what does not fit is still made to fit, by the last resort."""
+    composed = fitted(seen(working(12)), Dynamiq(config=SummarizationConfig()), 5_000)
+    assert not composed.plan
+    assert composed.tokens_after <= 5_000
+
+
+def test_pi_keeps_the_newest_tokens_and_the_lists_of_files() -> None:
+    """About 20,000 tokens at the end stay; the files that were read and changed before are told with what stands for the rest."""
+    view = seen(working(60))
+    composed = fitted(view, Pi("claude-sonnet-4-5"), size(view) - 1)
+    assert 15_000 < composed.tokens_after < 26_000
+    record = next(text for text in texts(composed.view) if text.startswith("[Record"))
+    assert "src/f3.py" in record
+
+
+def test_ours_cleans_up_before_it_drops_and_keeps_the_plan() -> None:
+    """The same output twice, failures since fixed and large outputs go first; goal and newest plan stay as they were said."""
+    log = log_of(did("p", "TodoWrite", {"todos": ["first this", "then that"]}))
+    log.put(*(m for n in range(30) for m in run(f"c{n}", "pytest -q", PAGE + str(n % 3))), user("go on"))
+    view = seen(log)
+    mild = fitted(view, Palaver(), int(size(view) * 0.9))
+    assert len(mild.view.exchanges) == len(view.exchanges)
+    small = fitted(view, Palaver(), int(size(view) * 0.3))
+    assert texts(small.view)[0].startswith("Make the tests pass.")
+    calls = [b.content.name for x in small.view.exchanges for b in x.blocks() if isinstance(b.content, ToolCallContent)]
+    assert "TodoWrite" in calls
+
+
+def test_t14_a_history_in_chinese_is_cut_like_any_other() -> None:
+    """Counts, records and cuts by tokens: within the budget, no half characters, the goal in the user's words."""
+    log = Log()
+    log.put(user("请让测试通过,不要修改测试文件。"))
+    for n in range(30):
+        log.put(model("我先看一下", f"c{n}"), result(f"c{n}", "输出内容很长," * 200))
+    log.put(UserMessage.text("继续"))
+    view = seen(log)
+    for name in NAMES:
+        composed = hold(view, made(name), Budget.of_input(size(view) // 4), COUNTER)
+        assert composed is not None
+        facts = "".join(block.facts for x in composed.view.exchanges for block in x.blocks())
+        assert "请让测试通过" in "".join(texts(composed.view)) + facts
