@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from palaver.agent.invoking import Invoker, ProviderInvoker
 from palaver.errors import InvalidInput, NotFound
-from palaver.models import Provider, ScriptedProvider, read_script
+from palaver.models import Provider, ReplayProvider, ScriptedProvider, connect_model
 from palaver.models.retry import Retry
 
 __all__ = ["Builder", "build_invoker", "register_invoker"]
@@ -44,7 +44,7 @@ def build_invoker(config: Mapping[str, Any] | str) -> Invoker:
 
 
 def register_invoker(name: str, builder: Builder) -> Builder:
-    """Name an invoker, and give its builder back, so that this serves as a decorator's last step."""
+    """Name an invoker for this process, and give its builder back. A runtime's own are named with `Runtime.register_invoker`."""
     _BUILDERS[name] = builder
     return builder
 
@@ -71,11 +71,17 @@ def _retry(given: object) -> Retry | None:
     raise InvalidInput(f"A retry policy is a Retry, a mapping of its figures or a number of retries, not {given!r}.")
 
 
-def _scripted(fields: Mapping[str, Any]) -> Invoker:
-    rest = dict(fields)
-    retry = _retry(rest.pop("retry", None))
-    script = read_script(rest.pop("file")) if "file" in rest else rest.pop("script", ())
-    return ProviderInvoker(ScriptedProvider(script, **rest), retry)
+def _told(kind: str, provider: Callable[..., Provider], word: str) -> Builder:
+    """Give the builder of an invoker over what was written down: a file, or the thing itself under a word."""
+
+    def build(fields: Mapping[str, Any]) -> Invoker:
+        rest = dict(fields)
+        retry = _retry(rest.pop("retry", None))
+        if "file" in rest:
+            return ProviderInvoker(connect_model(f"{kind}:{rest.pop('file')}", **rest)[0], retry)
+        return ProviderInvoker(provider(rest.pop(word, ()), **rest), retry)
+
+    return build
 
 
 _BUILDERS: dict[str, Builder] = {
@@ -83,7 +89,8 @@ _BUILDERS: dict[str, Builder] = {
     "openai": _over("palaver.models.openai", "OpenAIProvider"),
     "openai-responses": _over("palaver.models.openai", "OpenAIProvider", api="responses"),
     "anthropic": _over("palaver.models.anthropic", "AnthropicProvider"),
-    "replay": _over("palaver.models.replay", "ReplayProvider"),
-    "scripted": _scripted,
+    "google": _over("palaver.models.google", "GoogleProvider"),
+    "scripted": _told("scripted", ScriptedProvider, "script"),
+    "replay": _told("replay", ReplayProvider, "recording"),
 }
 """The invokers there are; `register_invoker` adds to them."""
