@@ -29,6 +29,7 @@ __all__ = ["LiteLLMProvider"]
 
 _BEFORE_IMPORT: Mapping[str, str] = {
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",  # else it asks a server for prices, twice, and warns
+    "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",  # else it asks a server for those with its first question to Anthropic
     "LITELLM_MODE": "PRODUCTION",  # else it reads a .env file of the working folder
 }
 _QUIET: Mapping[str, bool] = {

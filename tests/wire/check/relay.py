@@ -18,25 +18,26 @@ class Relay:
 
 
 @contextmanager
-def relaying(target: str) -> Iterator[Relay]:
-    """Pass every POST on to the server at an address, and its answer back."""
+def relaying(target: str, **headers: str) -> Iterator[Relay]:
+    """Pass every POST on to the server at an address, with further headers, and its answer back, whole."""
     relay = Relay()
+    further = {name.replace("_", "-"): value for name, value in headers.items()}
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"]))
             relay.bodies.append(body)
             passed = urllib.request.Request(  # noqa: S310 — loopback http
-                target + self.path, body, {"content-type": "application/json"}
+                target + self.path, body, {"content-type": "application/json", **further}
             )
             try:
                 with urllib.request.urlopen(passed, timeout=30) as answer:  # noqa: S310 — see above
-                    status, said = answer.status, answer.read()
+                    status, said, kind = answer.status, answer.read(), answer.headers["content-type"]
             except urllib.error.HTTPError as refusal:
                 with refusal:
-                    status, said = refusal.code, refusal.read()
+                    status, said, kind = refusal.code, refusal.read(), refusal.headers["content-type"]
             self.send_response(status)
-            self.send_header("content-type", "application/json")
+            self.send_header("content-type", kind)
             self.send_header("content-length", str(len(said)))
             self.end_headers()
             self.wfile.write(said)
