@@ -135,10 +135,11 @@ def test_a_budget_that_cannot_be_kept_is_said_before_anything_is_sent() -> None:
     """DESIGN: an infeasible budget is a typed error with its breakdown, no API call; the turn is let go of."""
     agent, provider = scripted(["never"], budget=50)
     agent.receive("word " * 500)
-    with pytest.raises(InfeasibleBudget):
+    with pytest.raises(InfeasibleBudget) as caught:
         agent.respond()
     assert provider.requests == []
     assert agent.last_call is not None
+    assert vars(caught.value)["session"] is agent.last_call
     assert agent.last_call.state == "failure"
     assert kinds(agent.current_dialog)[-1] == "turn_ended"
 

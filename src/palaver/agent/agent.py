@@ -22,7 +22,7 @@ from palaver.agent.sink import Sink
 from palaver.agent.streaming import TurnStream
 from palaver.agent.tracing import Tracer, Untraced
 from palaver.agent.turn import read_turn
-from palaver.errors import DecisionNeeded, InvalidInput
+from palaver.errors import DecisionNeeded, InvalidInput, PalaverError
 from palaver.log import Handle
 from palaver.messages import APITypes, Message, ToolCallContent, ToolMessage
 from palaver.models.retry import Retry
@@ -219,7 +219,7 @@ class Agent(NamedDialogs):
             DecisionNeeded: A call waits for a human, and no trace was asked for.
             InfeasibleBudget: What must be sent is larger than the budget.
             Conflict: Another process has the turn in hand.
-            StoreError: The store failed. The traces of these three are in `last_call`.
+            StoreError: The store failed. These three have the trace as `session`, too; so has `last_call`, whatever happened.
         """
         dialog = self._addressed(alias, messages, input, prompt_args)
         session = self._session(dialog)
@@ -305,10 +305,10 @@ class Agent(NamedDialogs):
             try:
                 await self._turn(dialog, session, settings, handler)
             except Exception as error:
-                if (
-                    session.state == "initial"
-                ):  # it failed before the turn was taken in hand: a tool, a server, the store
+                if session.state == "initial":  # it failed before the turn was in hand: a tool, a server, the store
                     session.state, session.error = "failure", error
+                if isinstance(error, PalaverError):  # those that are no AgentFailure lead to the trace as well
+                    vars(error).setdefault("session", session)
                 raise
         return session
 
