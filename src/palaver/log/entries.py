@@ -332,11 +332,22 @@ class Pin(Entry):
 
 
 class BranchSummary(Entry):
-    """What happened on a branch that was left."""
+    """What happened on another branch: on one that was left, or one that is told of here.
+
+    Attributes:
+        summary: What the model sees.
+        dialog: The branch; None where it is not recorded.
+        left: The entry after which that branch and this one went apart; None where nothing is common to them, or it is not recorded.
+        sources: The entries that the summary was made of; None where they are not recorded.
+        trust: The lowest trust among them, the name of a `palaver.messages.Trust` in lower case; None for the lowest there is.
+    """
 
     kind: Literal["branch_summary"] = "branch_summary"
     summary: str
     dialog: DialogId | None = None
+    left: Place | None = None
+    sources: tuple[Run, ...] | None = None
+    trust: str | None = None
 
 
 class Custom(Entry):

@@ -2,10 +2,12 @@
 
 from palaver.session.comparing import CallDifference, Difference, compare
 from palaver.session.dialog import Dialog
+from palaver.session.differing import BranchDifference, Side
 from palaver.session.extent import Extent, Opened
 from palaver.session.follower import Follower
 from palaver.session.invocations import Invocations, ModelCall
 from palaver.session.replay import LogBase, ReplayLog
+from palaver.session.rewinding import Rewind, Touched
 from palaver.session.searching import searchable
 from palaver.session.session import Session, rebuild
 from palaver.session.transcript import Messages
@@ -13,6 +15,7 @@ from palaver.session.tree import DialogTreeNode, tree_from_dicts
 from palaver.session.warn import ReplayLogWarning, UnknownPromptWarning
 
 __all__ = [
+    "BranchDifference",
     "CallDifference",
     "Dialog",
     "DialogTreeNode",
@@ -26,7 +29,10 @@ __all__ = [
     "Opened",
     "ReplayLog",
     "ReplayLogWarning",
+    "Rewind",
     "Session",
+    "Side",
+    "Touched",
     "UnknownPromptWarning",
     "compare",
     "rebuild",

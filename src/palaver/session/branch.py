@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Self, TextIO
 
+from palaver.errors import InvalidInput
 from palaver.ids import SessionId
 from palaver.log import Entry, Handle, Header, Label, Node, Pin, Place, Span, draft
 from palaver.messages import Content, InvokeCost, Message
+from palaver.session.differing import BranchDifference, difference
 from palaver.session.follower import Follower
 from palaver.session.invocations import Invocations, Latest, latest, recorded
 from palaver.session.marks import labels_in, pins_in
+from palaver.session.merging import ROOM, Branching, account
 from palaver.session.overview import message_line
 from palaver.session.recalling import recall, whole
 from palaver.session.transcript import Messages, Stretch, stretches
@@ -151,6 +154,19 @@ class Branch:
         """
         return recall(self.store, self.session_id, handle)
 
+    def diff(self, other: Branch) -> BranchDifference:
+        """Compare with another branch of the session: what both begin with, and what each holds alone.
+
+        Raises:
+            InvalidInput: It is of another session.
+        """
+        self._require_kin(other)
+        return difference(self.store, self.dialog_id, self._spans(), other.dialog_id, other._spans())
+
+    def _require_kin(self, other: Branch) -> None:
+        if (other.store, other.session_id) != (self.store, self.session_id):
+            raise InvalidInput(f"Dialog {other.dialog_id[:12]} is no branch of session {self.session_id[:12]}.")
+
     # --- writing ----------------------------------------------------------------------------------------------------------------
 
     def record(self, *entries: Entry) -> tuple[Handle, ...]:
@@ -206,6 +222,25 @@ class Branch:
         place = self.annotate(entry)
         self._call = call._replace(seq=place.seq)
         return place
+
+    def merge(self, branch: Branch, summary: str | None = None, *, room: int = ROOM) -> Handle:
+        """Tell this dialog what happened on another branch, by one entry beside the turn, and give its handle.
+
+        The entry names the branch, the place where the two went apart and the entries it was made of; it speaks as a summary, with the lowest
+        trust among them. The branch stays as it is; what it says later can be merged later, and nothing is told twice.
+
+        Args:
+            branch: The branch.
+            summary: What happened, in words; when not given, code tells it: what was asked, files, commands, errors, the last words, each
+                with its handle.
+            room: Tokens that an account by code may have.
+
+        Raises:
+            InvalidInput: It is of another session, or says nothing that this dialog does not hold or was not told.
+        """
+        self._require_kin(branch)
+        pair = Branching(branch.dialog_id, branch._spans(), self._spans())
+        return self.annotate(account(self.store, self.session_id, pair, summary, room))
 
     def reload(self) -> Self:
         """Take note of what other writers have appended, and give the dialog itself."""

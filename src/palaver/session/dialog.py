@@ -23,6 +23,7 @@ from palaver.session.overview import tree_lines
 from palaver.session.pictures import media_from
 from palaver.session.replay import LogBase, follower_of
 from palaver.session.restore import restore
+from palaver.session.rewinding import Rewind, Standing, rewind, undo_rewind
 from palaver.session.scratch import Scratch
 from palaver.session.shown import messages_of
 from palaver.session.tree import DialogTreeNode
@@ -287,6 +288,35 @@ class Dialog(Branch):
             relation="fork",
         )
         return Dialog.of(self._family, self.store.create_dialog(node), self.top_prompt)
+
+    def rewind(self, to: Handle | str) -> Rewind[Dialog]:
+        """Look at what going back to an entry would do: nothing is written before `apply()` is called on what this gives.
+
+        Args:
+            to: The last entry that is to stay.
+
+        Raises:
+            UnknownHandle: The dialog does not hold it.
+            InvalidInput: It is the newest entry: nothing would leave.
+        """
+        standing = Standing(
+            store=self.store,
+            node=self._node,
+            turn_head=self._last.turn_head,
+            last=self._last.seq,
+            spans=tuple(self._spans()),
+            view=self._seen(None),
+            adopt=partial(Dialog.of, self._family, top=AS_RECORDED),
+        )
+        return rewind(standing, to)
+
+    def undo_rewind(self) -> Dialog:
+        """Go back to the dialog that a rewind left to make this one. What was said here since stays here.
+
+        Raises:
+            InvalidInput: This dialog was not made by a rewind.
+        """
+        return Dialog.at(self._family, undo_rewind(self.store, self._node)).reload()
 
     @property
     def parent(self) -> Dialog | None:

@@ -7,7 +7,7 @@ their calls, what is empty or doubled is left out with its reason. Choosing less
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from palaver.ids import DialogId
 from palaver.log import (
@@ -158,8 +158,8 @@ class _Fold:
             case ModelChange(model=model):
                 self._supersede("model", line)
                 self.model = model
-            case BranchSummary(summary=summary):
-                self.pairing.derived(_summary(line, summary), line)
+            case BranchSummary() as entry:
+                self.pairing.derived(_of_branch(line, entry), line)
             case _:
                 self._adjust(line)
 
@@ -270,6 +270,11 @@ def _summary(line: Line, text: str) -> Block:
         speaker=Speaker.SUMMARY,
         trust=Trust.OUTSIDE,
     )
+
+
+def _of_branch(line: Line, entry: BranchSummary) -> Block:
+    trust = Trust.__members__.get((entry.trust or "").upper(), Trust.OUTSIDE)
+    return replace(_summary(line, entry.summary), sources=entry.sources or (), trust=trust)
 
 
 def _derived(text: Derived) -> Block:
