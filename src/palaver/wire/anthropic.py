@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from palaver.wire.draft import Body, Declared, Draft, with_parameters
-from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, ServedPart, Speech, TextPart, ThinkingPart
 from palaver.wire.request import Call, How
 
 __all__ = ["MAX_TOKENS", "OWNED", "body"]
@@ -148,8 +148,19 @@ def _result(part: ResultPart) -> Body:
     return out | {"is_error": True} if part.error else out
 
 
+def _served(part: ServedPart) -> Body:
+    return {"type": part.kind, **part.fields}
+
+
 _BLOCKS: Mapping[type, Callable[[Any], Body]] = MappingProxyType(
-    {TextPart: _text, MediaPart: _image, ThinkingPart: _thought, CallPart: _call, ResultPart: _result}
+    {
+        TextPart: _text,
+        MediaPart: _image,
+        ThinkingPart: _thought,
+        CallPart: _call,
+        ResultPart: _result,
+        ServedPart: _served,
+    }
 )
 
 

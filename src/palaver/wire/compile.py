@@ -22,12 +22,13 @@ from palaver.wire.draft import Body, Declared, Draft
 from palaver.wire.gather import gather, instructions
 from palaver.wire.media import Load, with_media
 from palaver.wire.pairing import Names, paired
-from palaver.wire.parts import CallPart, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.parts import CallPart, ResultPart, ServedPart, Speech, TextPart, ThinkingPart
 from palaver.wire.profiles import Profile
 from palaver.wire.provided import Provided, provided
 from palaver.wire.reasoning import with_reasoning
 from palaver.wire.request import Call, How, Notes, Request
 from palaver.wire.schemas import in_dialect, not_strict
+from palaver.wire.served import with_served
 from palaver.wire.words import NO_TOOL, NO_TOOL_DESCRIPTION
 
 __all__ = ["compile"]
@@ -72,11 +73,12 @@ def compile(view: View, profile: Profile, call: Call, media: Load) -> Request:  
     _refuse_owned(call, writer.owned)
     notes = Notes()
     names = Names(view.tools, profile, notes)
+    theirs = provided(call, profile, frozenset(names.wire(tool.name) for tool in view.tools), notes)
     system = instructions(view, profile, notes)
     script = paired(gather(view, profile, notes), profile, names, notes)
+    script = with_served(script, profile, asked=bool(theirs.tools), notes=notes)
     script = with_reasoning(script, profile, call.model, notes)
     tools = tuple(_declared(view, profile, call, names, notes)) or _one_for_the_history(script, profile, notes)
-    theirs = provided(call, profile, frozenset(tool.name for tool in tools), notes)
     answer, words = asked(call, profile, tools=bool(tools or theirs.tools), notes=notes)
     system = (*system, *words)
     room = max(profile.request_bytes - _size(system, tools, script, call, answer, theirs), 0)
@@ -170,6 +172,7 @@ def _size(
         for part in parts
         if isinstance(part, ThinkingPart | CallPart)
     ]
+    rest += [(part.kind, part.fields) for part in parts if isinstance(part, ServedPart)]
     declared = [(tool.name, tool.description, tool.schema) for tool in tools]
     wanted = [] if answer is None else [answer.name, answer.description, answer.schema]
     said = len(

@@ -24,12 +24,24 @@ from palaver.messages import (
     ToolCallContent,
     ToolResultContent,
     canonical_json,
+    thaw,
 )
 from palaver.view import Block, Exchange, Turn, View
-from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, SpeechRole, TextPart, ThinkingPart
+from palaver.wire.parts import (
+    CallPart,
+    MediaPart,
+    Part,
+    ResultPart,
+    ServedPart,
+    Speech,
+    SpeechRole,
+    TextPart,
+    ThinkingPart,
+)
 from palaver.wire.profiles import Profile
 from palaver.wire.reasoning import signature
 from palaver.wire.request import How, Notes
+from palaver.wire.served import is_served
 from palaver.wire.words import FAILED_SILENTLY, called, from_harness, left_out, shortened
 
 __all__ = ["gather", "instructions"]
@@ -78,7 +90,7 @@ def _speeches(view: View, profile: Profile, notes: Notes) -> Iterator[Speech]:
                 notes.add(
                     turn.blocks[0].origin, "name", How.DROPPED, f"{turn.name!r}: there is no field for who speaks"
                 )
-            said = _Voice(profile, notes, role, _mark(exchange, turn))
+            said = _Voice(profile, notes, role, _mark(exchange, turn), turn.provider)
             parts = tuple(part for block in turn.blocks for part in said.parts(block))
             yield Speech(role, parts, turn.name, turn.provider, turn.model or view.model, stale=exchange.stale)
 
@@ -113,12 +125,14 @@ class _Voice:
         notes: Where changes are taken down.
         role: Who speaks.
         mark: What the words of a user's turn are when the user did not say them, or empty.
+        provider: The provider whose model speaks, or empty.
     """
 
     profile: Profile
     notes: Notes
     role: SpeechRole
     mark: str = ""
+    provider: str = ""
 
     def parts(self, block: Block) -> Iterator[Part]:
         """Give the parts of a block: none for one that says nothing or cannot be said."""
@@ -211,6 +225,9 @@ def _result_body(voice: _Voice, block: Block, content: ToolResultContent) -> Ite
 
 
 def _unknown(voice: _Voice, block: Block, content: Content) -> Iterator[Part]:
+    if voice.role == "assistant" and is_served(content.type, voice.profile, voice.provider):
+        yield ServedPart(content.type, thaw(content.model_extra or {}), block.origin)
+        return
     why = f"no provider is known to take a block of type {content.type!r}"
     if voice.role in _TEXT_ONLY:
         voice.notes.add(block.origin, "block", How.DROPPED, why)

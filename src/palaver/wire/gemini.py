@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from palaver.wire.draft import Body, Declared, Draft, with_parameters
-from palaver.wire.parts import CallPart, MediaPart, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.parts import CallPart, MediaPart, ResultPart, ServedPart, Speech, TextPart, ThinkingPart
 from palaver.wire.reasoning import signature, thought_signature
 
 __all__ = ["OWNED", "body"]
@@ -86,6 +86,17 @@ def _signed(found: str) -> Body:
     return {"thoughtSignature": found} if found else {}
 
 
+def _served(part: ServedPart) -> Body:
+    return dict(part.fields)
+
+
 _PARTS: Mapping[type, Callable[[Any], Body]] = MappingProxyType(
-    {TextPart: _text, MediaPart: _media, ThinkingPart: _thought, CallPart: _call, ResultPart: _result}
+    {
+        TextPart: _text,
+        MediaPart: _media,
+        ThinkingPart: _thought,
+        CallPart: _call,
+        ResultPart: _result,
+        ServedPart: _served,
+    }
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 from palaver.wire.draft import Body, Declared, Draft, with_parameters
 from palaver.wire.openai_chat import image_url, joined, response_format
-from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart, ThinkingPart
+from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, ServedPart, Speech, TextPart, ThinkingPart
 from palaver.wire.reasoning import reasoning_item
 from palaver.wire.request import How
 
@@ -88,6 +88,8 @@ def _answered(speech: Speech, _draft: Draft) -> Iterator[Body]:
             yield reasoning_item(part)
         elif isinstance(part, CallPart):
             yield {"type": "function_call", "call_id": part.id, "name": part.name, "arguments": part.raw}
+        elif isinstance(part, ServedPart):
+            yield {"type": part.kind, **{name: value for name, value in part.fields.items() if name != "id"}}
 
 
 def _returned(speech: Speech, draft: Draft) -> Iterator[Body]:

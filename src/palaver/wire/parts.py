@@ -18,6 +18,7 @@ __all__ = [
     "MediaPart",
     "Part",
     "ResultPart",
+    "ServedPart",
     "Speech",
     "SpeechRole",
     "TextPart",
@@ -123,7 +124,22 @@ class ResultPart:
         return "\n".join(part.text for part in self.body if isinstance(part, TextPart))
 
 
-Part: TypeAlias = TextPart | MediaPart | ThinkingPart | CallPart | ResultPart
+@dataclass(frozen=True, slots=True)
+class ServedPart:
+    """What a tool of the provider's own left in an answer: it goes back as the provider wrote it.
+
+    Attributes:
+        kind: Its type, as the provider spells it.
+        fields: Its fields, without the type.
+        origin: The block.
+    """
+
+    kind: str
+    fields: Mapping[str, object] = field(hash=False)
+    origin: Handle | None = None
+
+
+Part: TypeAlias = TextPart | MediaPart | ThinkingPart | CallPart | ResultPart | ServedPart
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,15 @@ from palaver.wire.parts import CallPart, Part, Speech, TextPart, ThinkingPart
 from palaver.wire.profiles import Profile
 from palaver.wire.request import How, Notes
 
-__all__ = ["DUMMY_SIGNATURE", "family", "reasoning_item", "signature", "thought_signature", "with_reasoning"]
+__all__ = [
+    "DUMMY_SIGNATURE",
+    "family",
+    "maker_of",
+    "reasoning_item",
+    "signature",
+    "thought_signature",
+    "with_reasoning",
+]
 
 DUMMY_SIGNATURE = "skip_thought_signature_validator"
 """What Gemini takes in place of the signature of a call that it did not make (ai.google.dev/gemini-api/docs/thought-signatures)."""
@@ -42,6 +50,11 @@ _AROUND = re.compile(
 def family(model: str) -> str:
     """Give the name of a model without its date, seller and place: models with the same one read each other's artefacts."""
     return _AROUND.sub("", model.lower())
+
+
+def maker_of(provider: str) -> str:
+    """Give the maker of artefacts that a recording's word for a provider means, or an empty text."""
+    return next((maker for pattern, maker in _MAKERS if pattern.match(provider.lower())), "")
 
 
 def with_reasoning(script: Sequence[Speech], profile: Profile, model: str, notes: Notes) -> tuple[Speech, ...]:
@@ -111,9 +124,9 @@ def _is_after_call(parts: Sequence[Part], part: ThinkingPart) -> bool:
 
 def _maker(part: ThinkingPart, speech: Speech) -> str:
     """Name the maker of an artefact: as it was recorded, or else by its form."""
-    word = (part.content.provider or speech.provider).lower()
+    word = part.content.provider or speech.provider
     if word:
-        return next((maker for pattern, maker in _MAKERS if pattern.match(word)), "")
+        return maker_of(word)
     if part.content.artefact.get("type") == "reasoning":
         return "openai"
     if signature(part.content.artefact):
