@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from typer.main import get_command
 
 from palaver.cli.app import app
 from palaver.cli.outcome import Exit
-from tests.cli.commands import run
+from tests.cli.commands import Ran, run
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "cli.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -47,7 +48,7 @@ class Shell:
         words = shlex.split(IDS.sub(lambda found: self.ids.get(found[0], found[0]), command))
         match words:
             case ["palaver", *rest]:
-                ran = run(*rest)
+                ran = _fed(rest)
                 self.code = ran.code
                 assert ran.code in {Exit.OK, Exit.FOUND, Exit.INFEASIBLE, Exit.MISSING}, (command, ran.err)
                 return ran.out + ran.err
@@ -64,6 +65,18 @@ class Shell:
         self.ids |= dict(zip(IDS.findall(page), IDS.findall(here), strict=True))
 
 
+def _fed(words: list[str]) -> Ran:
+    """Run a command; `< FILE` at its end is its standard input."""
+    if "<" not in words:
+        return run(*words)
+    before = sys.stdin
+    with Path(words[-1]).open(encoding="utf-8") as sys.stdin:
+        try:
+            return run(*words[: words.index("<")])
+        finally:
+            sys.stdin = before
+
+
 def test_the_commands_print_what_the_page_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
@@ -72,9 +85,10 @@ def test_the_commands_print_what_the_page_says(
     monkeypatch.setenv("PALAVER_STORE", str(tmp_path / "store.db"))
     monkeypatch.setenv("COLUMNS", "100")
     page = PAGE.read_text(encoding="utf-8")
-    sample = re.search(r'^```json title="talk.jsonl"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL)
-    assert sample is not None
-    Path("talk.jsonl").write_text(sample[1], encoding="utf-8")
+    samples = re.findall(r'^```\w+ title="([\w.]+)"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL)
+    assert samples
+    for name, text in samples:
+        Path(name).write_text(text, encoding="utf-8")
     update = request.config.getoption("update_examples", default=False)
     shell, written = Shell(), []
     for block in blocks(page):

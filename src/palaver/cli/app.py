@@ -11,7 +11,21 @@ from typing import Annotated
 
 import typer
 
-from palaver.cli import calls, copy_store, doctor, export, imports, recall, search, sessions, show, stats, tree, view
+from palaver.cli import (
+    calls,
+    chat,
+    copy_store,
+    doctor,
+    export,
+    imports,
+    recall,
+    search,
+    sessions,
+    show,
+    stats,
+    tree,
+    view,
+)
 from palaver.cli.outcome import EXIT_HELP, Exit, tell
 from palaver.cli.surroundings import errors
 from palaver.errors import InvalidInput, PalaverError
@@ -26,7 +40,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (imports, sessions, show, tree, view, calls, recall, search, doctor, export, copy_store, stats):
+for command in (chat, imports, sessions, show, tree, view, calls, recall, search, doctor, export, copy_store, stats):
     command.register(app)
 
 

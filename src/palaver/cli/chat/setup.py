@@ -1,0 +1,182 @@
+"""From the words of the command to a chat that can begin: model, prompt, tools, servers, session."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+
+from palaver.agent import Agent, ProviderInvoker, build_agent, load_config
+from palaver.cli.chat.servers import Servers, declared
+from palaver.cli.chat.talk import MODEL, Talk
+from palaver.cli.chat.tool_files import tools_of
+from palaver.context import policy
+from palaver.errors import InvalidInput, NotFound, UnknownSession
+from palaver.models import ScriptedProvider, connect_model
+from palaver.models.connect import PREFIXES
+from palaver.models.retry import Retry
+from palaver.prompts import Prompt, get_default_runtime, temporary_prompt
+from palaver.session import Session
+from palaver.store import Store
+from palaver.tools import MCP, Function, Toolbox
+
+__all__ = ["Wanted", "prepared"]
+
+_AGENT = "assistant"
+"""The name of the agent where no configuration gives one."""
+
+_ID = re.compile(r"(?=.*[0-9])[0-9a-f]{6,32}")
+"""What looks like an id or the first digits of one: no session is made of that name."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What the words of the command ask for."""
+
+    model: str | None = None
+    tools: Sequence[Path] = ()
+    mcp: Sequence[str] = ()
+    system: str | None = None
+    config: Path | None = None
+    agent: str | None = None
+    policy: str | None = None
+    budget: int | None = None
+    session: str | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def prepared(wanted: Wanted, store: Store) -> Iterator[Talk]:
+    """Give the chat; its servers are left at the end of the block. The session is made with the first message.
+
+    Raises:
+        PalaverError: Something that was named is not there, or cannot be used.
+    """
+    session = _session(wanted, store)
+    _check_words(wanted)
+    functions = tuple(each for path in wanted.tools for each in tools_of(path))
+    if wanted.config is None:
+        agent, servers = _plain(wanted, session, store)
+    else:
+        agent, servers = _configured(wanted, wanted.config, store)
+    spec = _have_answer(wanted, session, agent)
+    _shape(wanted, agent)
+    talk = Talk(agent, store, spec=spec, name=wanted.session or "", workdir=str(Path.cwd()))
+    connected = Servers((*servers, *declared(wanted.mcp)))
+    try:
+        connected.connect()
+        agent.tools = _together((*agent.tools, *functions, *connected.functions))
+        if session is not None:
+            talk.take_up(session)
+        yield talk
+    finally:
+        connected.close()
+
+
+def _check_words(wanted: Wanted) -> None:
+    if wanted.agent is not None and wanted.config is None:
+        raise InvalidInput("--agent needs --config: the file in which the agent is described.")
+    if wanted.system is not None and wanted.config is not None:
+        raise InvalidInput("--system and --config contradict each other: an agent has its own system prompt.")
+
+
+def _together(functions: Sequence[Function]) -> tuple[Function, ...]:
+    """Insist that no two tools have one name, before anything is said."""
+    return tuple(Toolbox(functions))
+
+
+# --- who answers --------------------------------------------------------------------------------------------------------------
+
+
+def _plain(wanted: Wanted, session: Session | None, store: Store) -> tuple[Agent, tuple[MCP, ...]]:
+    """Make an agent of what the command says: a system prompt that is no template, or none."""
+    text = _system_text(wanted.system)
+    if session is not None and text:
+        raise InvalidInput(
+            f"The session {session.name!r} has its system prompt already.", hint="--system is for a new session."
+        )
+    prompt = temporary_prompt(text) if text else Prompt(path="chat/none", prompt="")
+    nobody = ProviderInvoker(ScriptedProvider(()))  # until _have_answer says who
+    return Agent(_AGENT, prompt, "", nobody, store=store, max_interrupt_steps=0), ()
+
+
+def _system_text(given: str | None) -> str:
+    if given is None or not given.startswith("@"):
+        return given or ""
+    try:
+        return Path(given[1:]).read_text(encoding="utf-8")
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+        raise InvalidInput(f"--system {given}: the file cannot be read: {why}.") from error
+
+
+def _configured(wanted: Wanted, path: Path, store: Store) -> tuple[Agent, tuple[MCP, ...]]:
+    """Build an agent of a configuration; its servers are connected to by the chat, once, and not by each of its turns."""
+    config = load_config(path)
+    names = tuple(config)
+    if wanted.agent is None and len(names) != 1:
+        raise InvalidInput(f"{path} describes {len(names)} agents.", hint=f"Choose with --agent: {', '.join(names)}.")
+    invoker = ProviderInvoker(ScriptedProvider(())) if wanted.model else None
+    agent = build_agent(
+        config[wanted.agent or names[0]], runtime=get_default_runtime(), llm_invoker=invoker, store=store
+    )
+    servers = agent.system_prompt.mcp_servers_list
+    if servers:
+        prompt = agent.system_prompt
+        agent.system_prompt = prompt.extend(path=prompt.path, mcp_servers_list=())
+    return agent, tuple(MCP.from_dict(one) if not isinstance(one, MCP) else one for one in servers)
+
+
+def _have_answer(wanted: Wanted, session: Session | None, agent: Agent) -> str:
+    """Have the model answer that the command names, or that the session had; the configuration's stays where neither says."""
+    recorded = "" if session is None else str(session.record.metadata.get(MODEL) or "")
+    spec = wanted.model or ("" if wanted.config is not None else recorded)
+    if not spec:
+        if wanted.config is not None:
+            return ""
+        raise InvalidInput(
+            "Which model is to answer?", hint=f"Give --model, spelt with one of {', '.join(PREFIXES)} before it."
+        )
+    provider, model = connect_model(spec)
+    agent.llm_invoker = ProviderInvoker(provider, Retry())
+    agent.model = model
+    return spec
+
+
+def _shape(wanted: Wanted, agent: Agent) -> None:
+    """Shape what the model sees as the command says, over what the configuration says."""
+    if wanted.policy is not None:
+        agent.context_manager = policy(wanted.policy, agent.model, runtime=agent.runtime)
+    if wanted.budget is not None:
+        agent.budget = wanted.budget
+
+
+# --- which session --------------------------------------------------------------------------------------------------------------
+
+
+def _session(wanted: Wanted, store: Store) -> Session | None:
+    """Find the session that is named. A name that no session has is that of the new one, and it is said so; what looks like an id is not.
+
+    Raises:
+        UnknownSession: It looks like an id, and there is none.
+        Ambiguous: Several ids begin with these digits.
+    """
+    name = wanted.session
+    if name is None:
+        return None
+    try:
+        found = Session.open(name, store, runtime=get_default_runtime())
+    except UnknownSession:
+        if _ID.fullmatch(name):
+            raise
+        names = sorted({record.name for record in store.sessions()})
+        near = get_close_matches(name, names, n=1)
+        also = f" (There is one called {near[0]!r}.)" if near else ""
+        wanted.notes.append(f"A new session, called {name!r}.{also}")
+        return None
+    if not store.nodes(found.session_id):
+        raise NotFound(name, what="session with a dialog")
+    return found

@@ -1,0 +1,273 @@
+"""The state of a chat: an agent, the session it talks in, and the branch of it that is talked in. All of it lies in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from itertools import count
+
+from palaver.agent import Agent, ProviderInvoker, open_calls
+from palaver.agent.turn import Turn, read_turn
+from palaver.errors import InvalidInput, NotFound
+from palaver.ids import DialogId, new_dialog_id, now
+from palaver.log import MessageEntry, Node, Span, decode_entry
+from palaver.messages import Message, Role, ToolCallContent
+from palaver.models import Provider, connect_model
+from palaver.models.retry import Retry
+from palaver.session import Dialog, Session
+from palaver.store import Store
+from palaver.view import held
+
+__all__ = ["Cut", "Talk"]
+
+MAIN = "main"
+"""What the first branch is called."""
+
+_NAME = "chat_name"
+"""The key of a node's metadata that holds a branch's name."""
+
+MODEL = "chat_model"
+"""The key of a session's metadata that holds the model's string, so that a session can be taken up without naming it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a branch can be cut: before a message of the user.
+
+    Attributes:
+        ranges: The entries before it.
+        kept: How many messages they hold.
+        gone: The messages from there on.
+    """
+
+    ranges: tuple[Span, ...]
+    kept: int
+    gone: tuple[Message, ...]
+
+
+class Talk:
+    """A chat.
+
+    Attributes:
+        agent: Who answers.
+        store: Where everything lies.
+        spec: The model's string.
+        session: The session; None before the first message.
+        name: What the session is to be called when it is made, empty for a made-up name.
+        workdir: The folder that the chat is held in.
+    """
+
+    def __init__(self, agent: Agent, store: Store, *, spec: str, name: str = "", workdir: str = "") -> None:
+        self.agent = agent
+        self.store = store
+        self.spec = spec
+        self.session: Session | None = None
+        self.name = name
+        self.workdir = workdir
+
+    # --- which session and branch -----------------------------------------------------------------------------------------------
+
+    def begin(self) -> Dialog:
+        """Give the branch that is talked in; make the session where nothing was said yet."""
+        if self.session is None:
+            metadata = {MODEL: self.spec} if self.spec else {}
+            self.agent.system_prompt.render({})  # a prompt with variables is refused before anything is made
+            self.session = Session.create(
+                self.store,
+                self.name,
+                owner=self.agent.name,
+                workdir=self.workdir,
+                metadata=metadata,
+                runtime=self.agent.runtime,
+            )
+            dialog = self.session.root
+            if self.agent.system_prompt.prompt:
+                dialog.put_prompt(self.agent.system_prompt, role=Role.SYSTEM, name="system")
+            self._talk_in(dialog)
+        return self.agent.current_dialog
+
+    def take_up(self, session: Session) -> Dialog:
+        """Go on with a session, in the branch with its newest entry."""
+        self.session = session
+        return self._talk_in(session.newest)
+
+    @property
+    def dialog(self) -> Dialog:
+        """The branch that is talked in.
+
+        Raises:
+            InvalidInput: Nothing was said yet.
+        """
+        if self.session is None:
+            raise InvalidInput("Nothing was said yet.", hint="Type a message first.")
+        return self.agent.current_dialog
+
+    @property
+    def held(self) -> Session:
+        """The session.
+
+        Raises:
+            InvalidInput: Nothing was said yet.
+        """
+        if self.session is None:
+            raise InvalidInput("Nothing was said yet.", hint="Type a message first.")
+        return self.session
+
+    def _talk_in(self, dialog: Dialog) -> Dialog:
+        if dialog.dialog_id not in self.agent.dialogs:
+            self.agent.adopt(dialog.dialog_id, dialog, switch=False)
+        self.agent.switch(dialog.dialog_id)
+        return dialog
+
+    # --- branches ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def branches(self) -> Mapping[str, Node]:
+        """The branches by name, in the order in which they were made; those of sub-agents are not among them."""
+        if self.session is None:
+            return {}
+        found: dict[str, Node] = {}
+        for node in self.store.nodes(self.session.session_id):
+            if node.relation != "subagent":
+                given = str(node.metadata.get(_NAME) or (MAIN if node.parent_id is None else node.dialog_id[:8]))
+                found[given if given not in found else node.dialog_id[:8]] = node
+        return found
+
+    @property
+    def branch(self) -> str:
+        """The name of the branch that is talked in."""
+        if self.session is None:
+            return MAIN
+        here = self.agent.current_dialog.dialog_id
+        return next((name for name, node in self.branches.items() if node.dialog_id == here), here[:8])
+
+    def switch(self, name: str) -> Dialog:
+        """Talk in another branch, by its name or the first digits of its id.
+
+        Raises:
+            NotFound: There is none; the error has close matches.
+        """
+        branches = self.branches
+        node = branches.get(name)
+        if node is None and len(name) >= 6:  # noqa: PLR2004 - the fewest digits that name a dialog anywhere
+            node = next((one for one in branches.values() if one.dialog_id.startswith(name)), None)
+        if node is None:
+            near = get_close_matches(name, branches)
+            raise NotFound(name, what="branch", close=near, hint=f"There are: {', '.join(branches) or MAIN}.")
+        return self._talk_in(self.held.dialog(node.dialog_id))
+
+    def fork(self, name: str = "", cut: Cut | None = None) -> Dialog:
+        """Branch off, from the end or from a cut, and talk in the branch. Nothing is copied, and nothing is taken from this one.
+
+        Raises:
+            InvalidInput: Another branch has the name.
+        """
+        dialog = self.dialog.reload()
+        branches = self.branches
+        if name in branches:
+            raise InvalidInput(f"There is a branch {name!r} already.", hint="/switch to it, or take another name.")
+        chosen = name or next(one for one in _names("rewind" if cut else "fork") if one not in branches)
+        kept = len(dialog.messages) if cut is None else cut.kept
+        node = Node(
+            dialog_id=new_dialog_id(),
+            session_id=dialog.session_id,
+            owner=self.agent.name,
+            parent_id=dialog.dialog_id,
+            ranges=held(self.store, dialog.dialog_id, None) if cut is None else cut.ranges,
+            split_point=kept,
+            last_n=0,
+            first_k=kept,
+            inherited=kept,
+            created_at=now(),
+            relation="fork" if cut is None else "rewind",
+            metadata={_NAME: chosen},
+        )
+        self.store.create_dialog(node)
+        return self._talk_in(self.held.dialog(node.dialog_id))
+
+    def cut(self, back: int) -> Cut:
+        """Find the place before the user's last messages, so many of them.
+
+        Raises:
+            InvalidInput: He said fewer.
+        """
+        dialog = self.dialog.reload()
+        places = _said_by_the_user(self.store, dialog.dialog_id)
+        if back > len(places):
+            raise InvalidInput(
+                f"You said {len(places)} messages in this branch.", hint=f"/rewind takes 1 to {len(places)}."
+            )
+        owner, seq, kept = places[-back]
+        ranges: list[Span] = []
+        for span in held(self.store, dialog.dialog_id, None):
+            if span.dialog == owner and span.start <= seq < span.stop:
+                if seq > span.start:
+                    ranges.append(Span(span.dialog, span.start, seq))
+                break
+            ranges.append(span)
+        return Cut(tuple(ranges), kept, tuple(dialog.messages[kept:]))
+
+    # --- the turn -----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def turn(self) -> Turn:
+        """Where the turn of this branch stands."""
+        return read_turn(self.store, self.dialog.dialog_id)
+
+    @property
+    def undecided(self) -> Sequence[ToolCallContent]:
+        """The calls that wait for a decision, as far as the tools of this chat say."""
+        return () if self.session is None else open_calls(self.dialog)
+
+    def unfinished(self) -> str:
+        """Say what is left to be done of a turn: `open`, `interrupted`, `waiting`, `failed`, or `unanswered`; empty where nothing is."""
+        if self.session is None:
+            return ""
+        turn = self.turn
+        if turn.began >= 0:
+            return "open" if turn.open else turn.outcome
+        tail = self.dialog.tail
+        return "unanswered" if turn.inbox or (tail is not None and tail.role in {Role.USER, Role.TOOL}) else ""
+
+    # --- who answers ----------------------------------------------------------------------------------------------------------------
+
+    def ask_model(self, spec: str) -> None:
+        """Have another model answer from now on.
+
+        Raises:
+            InvalidInput: The string names none.
+            MissingExtra: The package of its provider is not installed.
+        """
+        provider, model = connect_model(spec)
+        self.use(provider, model, spec)
+        if self.session is not None:
+            kept = {**self.session.record.metadata, MODEL: spec}
+            self.store.update_session(self.session.session_id, metadata=kept)
+
+    def use(self, provider: Provider, model: str, spec: str) -> None:
+        """Have a provider answer from now on."""
+        self.agent.llm_invoker = ProviderInvoker(provider, Retry())
+        self.agent.model = model
+        self.spec = spec
+
+
+def _names(word: str) -> Iterator[str]:
+    return (f"{word}-{number}" for number in count(1))
+
+
+def _said_by_the_user(store: Store, dialog_id: DialogId) -> list[tuple[DialogId, int, int]]:
+    """Give the entries in which the user said something, each with the number of messages before it; reads headers, and the bodies of those."""
+    found: list[tuple[DialogId, int, int]] = []
+    before = 0
+    for span in held(store, dialog_id, None):
+        number = store.header(span.dialog, span.start - 1).number if span.start else 0
+        for header in store.headers(span.dialog, span.start, span.stop):
+            grown = header.number > number
+            if header.kind == "message" and header.role == "user":
+                entry = decode_entry(store.body(span.dialog, header.seq))
+                if isinstance(entry, MessageEntry):
+                    found.append((span.dialog, header.seq, before))
+            before += grown
+            number = header.number
+    return found
