@@ -311,6 +311,28 @@ def test_d19_two_processes_and_one_turn() -> None:
     assert kinds(agent.current_dialog)[-1] == "late_result"
 
 
+def test_a_process_that_was_fenced_off_asks_no_model() -> None:
+    """D19: whoever has lost the turn finds that out before the model is asked, not when its answer cannot be recorded."""
+    store = MemoryStore()
+
+    def listen(event: object) -> None:
+        if getattr(event, "type", "") == "call_ended":
+            other = Session.open("tester_main", store).root
+            other.record(TurnEnded(outcome="interrupted"), TurnStarted(agent="other"))
+
+    @tool
+    def quick() -> str:
+        """Return."""
+        return "done"
+
+    prompt = Prompt(path="t/q", prompt="Go.", function_list=[quick])
+    agent, provider = scripted([calling("quick"), "never"], prompt, store=store, stream_handler=listen)
+    agent.receive("go")
+    with pytest.raises(Conflict):
+        agent.respond()
+    assert len(provider.requests) == 1
+
+
 def test_one_dialog_is_answered_in_once_at_a_time() -> None:
     """A second turn in the same dialog is refused at once; another dialog is free."""
     agents: list[Agent] = []

@@ -1,13 +1,16 @@
 """Turns: what is asked, what is run, what the log holds afterwards, and what the caller gets."""
 
+from contextlib import closing
+from functools import partial
 from pathlib import Path
 
+import anyio
 import pytest
 
 from palaver import MemoryStore, Prompt, Session, SqliteStore, Store
 from palaver.agent import Agent, ProviderInvoker
 from palaver.errors import InvalidInput, ModelCallFailed, NoActiveDialog, StepsExhausted, UnknownDialog
-from palaver.log.entries import CallStarted, Custom, TurnEnded
+from palaver.log.entries import CallStarted, Custom, TurnEnded, TurnStarted
 from palaver.messages import Role, ToolResultContent
 from palaver.models import ScriptedProvider
 from palaver.prompts import DefaultHandler, DefaultTagParser
@@ -416,3 +419,40 @@ def test_a_tool_result_may_be_made_by_the_tool() -> None:
     (result,) = agent.current_dialog.messages[3].tool_results()
     assert result.content == "whole"
     assert result.metadata["rows"] == 3
+
+
+def test_many_agents_answer_in_one_loop(tmp_path: Path) -> None:
+    """Turns of many dialogs run side by side in a caller's own loop, over one store on disk; each log is its own."""
+
+    async def scenario(store: Store) -> None:
+        async with anyio.create_task_group() as group:
+            for number in range(8):
+                agent, _ = scripted([calling("add", a=number, b=1), f"{number + 1}"], adder(), store=store)
+                agent.receive(f"{number}+1?")
+                group.start_soon(partial(answer, agent, number))
+
+    async def answer(agent: Agent, number: int) -> None:
+        assert (await agent.arespond()).content == str(number + 1)
+        (result,) = agent.current_dialog.messages[3].tool_results()
+        assert result.text() == str(number + 1)
+
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        anyio.run(scenario, store)
+        assert len(list(store.sessions())) == 8
+
+
+def test_a_session_resumed_by_hand_is_gone_on_with_too() -> None:
+    """`Session.resume` ends the open turn as interrupted; the agent goes on with it all the same, and asks for no answer again."""
+    store: Store = MemoryStore()
+    agent, provider = scripted([calling("add", a=1, b=2)], adder(), store=store)
+    agent.receive("1+2?")
+    with pytest.raises(ModelCallFailed):
+        agent.respond()
+    agent.current_dialog.record(TurnStarted(agent="tester"))
+    session = Session.open("tester_main", store)
+    dialog = session.resume()
+    assert not dialog.in_turn
+    other = Agent("tester", adder(), MODEL, ProviderInvoker(ScriptedProvider(["3"])), store=store)
+    assert other.adopt("main", dialog).respond().content == "3"
+    assert roles(dialog) == ["system", "user", "tool_call", "tool", "assistant"]
+    assert len(provider.requests) == 2

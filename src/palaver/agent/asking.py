@@ -143,6 +143,7 @@ async def _followed(run: Run, closing: str, asked: Asked) -> InvokeResult:
     if closing:
         args["tool_choice"] = "none"
     run.hearing, run.asked = None, False
+    run.require_in_hand()
     try:
         result = await settings.invoker.invoke(
             working.dialog,

@@ -101,6 +101,14 @@ class Run:
         self.dialog.append(message)
         self.look()
 
+    def require_in_hand(self) -> None:
+        """Insist that nobody else has taken the turn over, before something is paid for that could not be recorded.
+
+        Raises:
+            Conflict: Another process has it in hand.
+        """
+        self.dialog.record()
+
     def look(self) -> None:
         """Take note of what others wrote beside the turn, too."""
         self.turn.catch_up(self.dialog.store, self.dialog.dialog_id)

@@ -39,7 +39,8 @@ class _Dying:
         """Append, and die if this was the last write."""
         self._live()
         headers = self._store.append(dialog_id, drafts, turn_head)
-        self._count()
+        if headers:  # without drafts nothing is written: it only compares
+            self._count()
         return headers
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
