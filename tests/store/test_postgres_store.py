@@ -30,12 +30,12 @@ from palaver.errors import (
 from palaver.store import Durability, open_store
 from palaver.store.postgres import PostgresStore
 from palaver.store.postgres.address import address
-from palaver.store.postgres.connections import reading
 from palaver.store.postgres.opening import newest_format
 from palaver.store.postgres.search import _VECTOR_BYTES, _vectors
 from palaver.store.postgres.statements import migrations, statements
 from palaver.store.postgres.texts import given as as_given
 from palaver.store.postgres.texts import held
+from palaver.store.postgres.transactions import reading
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import words
 from tests import postgres

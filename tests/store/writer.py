@@ -5,9 +5,12 @@ Usage: writer.py STORE DIALOG COMMAND [ARGUMENT]
   forever   append one entry after the other and say the number of each when it was acknowledged
   once      say the turn head, wait for a line, append after it and say how that ended
   begin     make a session and a dialog and append entries; wait for a line first, so that several begin at once
+  compete   wait for a line, then append ARGUMENT entries to a dialog that others write, too, reloading at each conflict; say the number of each
+            entry that was acknowledged, and in the end how often another was first
   idle      open, read, wait for a line, and go
 """
 
+import os
 import sys
 
 from palaver.errors import Conflict
@@ -46,10 +49,29 @@ def once(store: Store, dialog: DialogId) -> None:
         say(f"conflict {conflict.expected} {conflict.actual}")
 
 
+def compete(store: Store, dialog: DialogId, count: int) -> None:
+    """Append among others; the body of each entry names this process and counts."""
+    conflicts = 0
+    head = store.last(dialog).turn_head
+    for number in range(count):
+        draft = words(b"%d:%d" % (os.getpid(), number))
+        while True:
+            try:
+                (header,) = store.append(dialog, [draft], head)
+            except Conflict as conflict:
+                conflicts += 1
+                head = conflict.actual
+                continue
+            break
+        head = header.turn_head
+        say(header.seq)
+    say(f"conflicts {conflicts}")
+
+
 def main() -> None:
     """Do as told."""
     path, name, command = sys.argv[1:4]
-    if command == "begin":
+    if command in {"begin", "compete"}:
         say("ready")
         sys.stdin.readline()
     store = open_store(path)
@@ -59,6 +81,8 @@ def main() -> None:
         store.create_dialog(Node(dialog_id=dialog, session_id=session))
         store.append(dialog, [words(b"%d" % number) for number in range(20)], -1)
         say(dialog)
+    elif command == "compete":
+        compete(store, DialogId(name), int(sys.argv[4]))
     elif command == "forever":
         forever(store, DialogId(name))
     elif command == "once":

@@ -29,10 +29,11 @@ from palaver.errors import (
 )
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
-from palaver.store.postgres.connections import Connection, Connections, ask, one_statement, reading, writing
+from palaver.store.postgres.connections import Connection, Connections, ask
 from palaver.store.postgres.faults import NeverReached, busy, unknown_outcome
 from palaver.store.postgres.statements import Row, statements
 from palaver.store.postgres.texts import given, held
+from palaver.store.postgres.transactions import one_statement, reading, writing
 from palaver.store.records import check_taken
 
 _PAGE_ROWS = 512

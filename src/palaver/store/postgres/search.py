@@ -15,11 +15,12 @@ from typing import NamedTuple
 from palaver.ids import DialogId, SessionId
 from palaver.log import Handle, rule
 from palaver.store import text
-from palaver.store.postgres.connections import Connection, Connections, ask, reading, writing
+from palaver.store.postgres.connections import Connection, Connections, ask
 from palaver.store.postgres.entries import scan
 from palaver.store.postgres.sessions import session_no
 from palaver.store.postgres.statements import Row, statements
 from palaver.store.postgres.texts import given
+from palaver.store.postgres.transactions import reading, writing
 from palaver.store.protocol import Hit
 
 Extract = Callable[[str, bytes], str]

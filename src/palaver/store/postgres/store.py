@@ -17,17 +17,10 @@ from palaver.store.following import Wait
 from palaver.store.lease import Change, Lease
 from palaver.store.postgres import entries, leases, search, sessions, tree
 from palaver.store.postgres.address import address
-from palaver.store.postgres.connections import (
-    Connections,
-    ask,
-    one_statement,
-    reading,
-    refuse_if_read_only,
-    together,
-    writing,
-)
+from palaver.store.postgres.connections import Connections, ask
 from palaver.store.postgres.opening import Opener, prepare
 from palaver.store.postgres.statements import Row
+from palaver.store.postgres.transactions import one_statement, reading, refuse_if_read_only, together, writing
 from palaver.store.postgres.watching import watch
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import check_drafts, check_prefix, checked

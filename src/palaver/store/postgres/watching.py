@@ -17,9 +17,10 @@ from psycopg import sql
 from palaver.errors import PalaverError
 from palaver.ids import DialogId
 from palaver.store.following import Wait
-from palaver.store.postgres.connections import Connection, Connections, ask, reading
+from palaver.store.postgres.connections import Connection, Connections, ask
 from palaver.store.postgres.entries import end
 from palaver.store.postgres.opening import Opener
+from palaver.store.postgres.transactions import reading
 
 PRESENT_SECONDS = 30.0
 """How long a follower counts as present after it last said so."""
