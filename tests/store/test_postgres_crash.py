@@ -15,6 +15,7 @@ import pytest
 from palaver.errors import StoreError, StoreUnavailable
 from palaver.ids import DialogId
 from palaver.store.following import follow
+from palaver.store.lease import acquire, guard
 from palaver.store.postgres import PostgresStore
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import label, words
@@ -112,13 +113,22 @@ def test_a_killed_server_loses_nothing_it_acknowledged(mortal: postgres.Server, 
 
 def test_a_store_goes_on_when_its_server_comes_back(mortal: postgres.Server, begun: Begun) -> None:
     """A handle that was open while the server died reads and writes as soon as it is back; leases and followers too."""
+    assert isinstance(begun.store, PostgresStore)
     begun.say(b"before")
+    lease = acquire(begun.store, "work", holder="me", seconds=600)
+    following = follow(begun.store, begun.dialog)
+    assert next(following).body == b"before"
     mortal.kill()
     mortal.start()
     assert begun.store.body(begun.dialog, 0) == b"before"
     mortal.kill()
     mortal.start()
     assert begun.say(b"after")[0].seq == 1
+    assert next(following).body == b"after"
+    begun.say(b"told")
+    assert next(following).body == b"told"
+    following.close()
+    guard(begun.store, lease)
 
 
 def test_a_server_that_stays_away_is_told(mortal: postgres.Server, begun: Begun) -> None:

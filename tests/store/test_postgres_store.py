@@ -1,5 +1,6 @@
 """What is PostgreSQL's own: addresses, schemas, migrations, locks, forks, and what its types cannot hold."""
 
+import asyncio
 import gzip
 import json
 import os
@@ -19,6 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.errors import (
+    Conflict,
     InvalidInput,
     MissingStore,
     StoreBusy,
@@ -28,6 +30,7 @@ from palaver.errors import (
     StoreUnavailable,
 )
 from palaver.store import Durability, open_store
+from palaver.store.asynchronous import AsyncStore
 from palaver.store.postgres import PostgresStore
 from palaver.store.postgres.address import address
 from palaver.store.postgres.opening import newest_format
@@ -92,6 +95,14 @@ def test_a_schema_is_a_plain_name(wrong: str) -> None:
     """A name that would have to be quoted, or is PostgreSQL's own, is refused."""
     with pytest.raises(InvalidInput):
         address(f"postgresql://h/db?schema={wrong}")
+
+
+@pytest.mark.parametrize("broken", ["postgresql://u:hunter%zz2@h/d", "postgresql://u:hunter2@h/d?nonsense=hunter2"])
+def test_a_broken_address_shows_no_password(broken: str) -> None:
+    """The error about an address with a user in it does not repeat any of it."""
+    with pytest.raises(InvalidInput) as told:
+        address(broken)
+    assert "hunter" not in str(told.value)
 
 
 def test_a_password_is_told_to_nobody(postgres_server: postgres.Server) -> None:
@@ -353,6 +364,22 @@ def test_nobody_is_notified_unless_somebody_follows(url: str, store: PostgresSto
     listening.close()
     assert number is not None
     assert told == [str(number[0]), "end"]
+
+
+def test_asynchronous_callers_share_a_commit(begun: Begun) -> None:
+    """Callers of asyncio write together; each gets its own outcome, and the one that comes too late its conflict."""
+    dialogs = [begun.dialog, *(begun.fork() for _ in range(19))]
+
+    async def work() -> list[object]:
+        async with AsyncStore(begun.store) as together:
+            late = together.append(begun.dialog, [words(b"late")], 7)
+            writes = [together.append(dialog, [words(b"a"), words(b"b")], -1) for dialog in dialogs]
+            return await asyncio.gather(*writes, late, return_exceptions=True)
+
+    *written, refused = asyncio.run(work())
+    assert isinstance(refused, Conflict)
+    assert all(isinstance(headers, tuple) for headers in written)
+    assert [[body for _seq, body in begun.store.bodies(dialog)] for dialog in dialogs] == [[b"a", b"b"]] * len(dialogs)
 
 
 # --- forks ----------------------------------------------------------------------------------------------------------------------------

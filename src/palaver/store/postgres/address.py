@@ -35,6 +35,11 @@ class Address:
     place: str
 
 
+def _why(url: str, error: Exception) -> str:
+    """Give what is wrong with an address, unless that would show what stands before its host: a password may."""
+    return "it cannot be read" if "@" in url else str(error)
+
+
 def address(url: str) -> Address:
     """Take an address apart: `postgresql://user@host:port/database?schema=name`, with every other parameter that libpq knows.
 
@@ -51,7 +56,7 @@ def address(url: str) -> Address:
         ).geturl()
         known = conninfo_to_dict(conninfo)
     except (ValueError, ProgrammingError) as error:
-        raise InvalidInput(f"This is no address of a PostgreSQL database: {error}.") from error
+        raise InvalidInput(f"This is no address of a PostgreSQL database: {_why(url, error)}.") from None
     schema = dict(asked).get("schema", SCHEMA)
     if parts.scheme not in _SCHEMES or _SCHEMA_NAME.match(schema) is None:
         raise InvalidInput(
