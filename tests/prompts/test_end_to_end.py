@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
+from palaver import Dialog
 from palaver.agent import Agent, ProviderInvoker
 from palaver.errors import ParseError, RepairFailed
-from palaver.models import ScriptedProvider
+from palaver.messages import thaw
+from palaver.models import Assembly, ScriptedProvider
+from palaver.models.answers import AnswerReader, AnthropicAnswer, GeminiAnswer
 from palaver.prompts import DefaultHandler, Prompt, Runtime
 from palaver.tools import tool
 from palaver.wire import ProfileName
@@ -144,3 +147,66 @@ def test_references_are_resolved_for_the_call() -> None:
     assert agent.respond().content == "done"
     assert provider.requests[0].body["tools"][0]["function"]["name"] == "look"
     assert agent.system_prompt.function_list == ("look",)
+
+
+CLAUDE_SAID: dict[str, Any] = {
+    "type": "message",
+    "role": "assistant",
+    "id": "msg_1",
+    "model": "claude-sonnet-4-5",
+    "stop_reason": "end_turn",
+    "content": [
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "herons"}},
+        {
+            "type": "web_search_tool_result",
+            "tool_use_id": "srvtoolu_1",
+            "content": [{"type": "web_search_result", "title": "t", "url": "u", "encrypted_content": "e"}],
+        },
+        {"type": "text", "text": "They fish."},
+    ],
+    "usage": {"input_tokens": 1, "output_tokens": 1},
+}
+GEMINI_SAID: dict[str, Any] = {
+    "candidates": [
+        {
+            "content": {
+                "role": "model",
+                "parts": [
+                    {"thoughtSignature": "c2ln", "executableCode": {"language": "PYTHON", "code": "print(1)"}},
+                    {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+                    {"text": "It is 1."},
+                ],
+            },
+            "finishReason": "STOP",
+        }
+    ]
+}
+
+
+@pytest.mark.parametrize(
+    ("profile", "reader", "said", "tools", "sent"),
+    [
+        ("anthropic", AnthropicAnswer, CLAUDE_SAID, {"web_search": True}, lambda body: body["messages"][1]["content"]),
+        ("gemini", GeminiAnswer, GEMINI_SAID, {"code_execution": True}, lambda body: body["contents"][1]["parts"]),
+    ],
+)
+def test_what_a_tool_of_the_provider_left_goes_back_to_it(
+    profile: ProfileName,
+    reader: type[AnswerReader],
+    said: dict[str, Any],
+    tools: dict[str, Any],
+    sent: Any,  # noqa: ANN401 - classes and functions
+) -> None:
+    """From the provider's own answer through the log to the next request: the same blocks, to the last field."""
+    dialog = Dialog(owner="watcher")
+    dialog.put_text("What do you see?")
+    model, provider = PROFILES[profile], {"gemini": "google"}.get(profile, profile)
+    answer = Assembly(model=model, provider=provider)
+    for event in reader(dialog.request(profile, model, provider_tools=tools), provider).whole(said):
+        answer.add(event)
+    dialog.append(answer.partial)
+    dialog.put_text("And then?")
+    request = dialog.request(profile, model, provider_tools=tools, cache=False)
+    expected = said["content"] if profile == "anthropic" else said["candidates"][0]["content"]["parts"]
+    assert sent(thaw(request.body)) == expected
+    assert len(request.report) == 0

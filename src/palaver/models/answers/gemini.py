@@ -21,6 +21,9 @@ __all__ = ["GeminiAnswer"]
 
 _ID_DIGITS = 24
 
+_BESIDE = frozenset({"thought", "thoughtSignature", "partMetadata"})
+"""What stands beside the one thing that a part holds."""
+
 
 class GeminiAnswer(AnswerReader):
     """Reads a generation of content, or the answers of its stream."""
@@ -65,10 +68,10 @@ class GeminiAnswer(AnswerReader):
             yield from self._words(part["text"], artefact, thought=part.get("thought") is True)
         elif isinstance(part.get("inlineData"), dict):
             yield from self._image(part)
+        elif held := [name for name in part if name not in _BESIDE]:
+            yield from self._unread(self._fresh(""), {"type": held[0], **part})
         elif artefact:
             yield from self._words("", artefact, thought=False)
-        elif part:
-            yield from self._unread(self._fresh(""), {"type": next(iter(part)), **part})
 
     def _words(self, words: str, artefact: Json, *, thought: bool) -> Iterator[Event]:
         kind = "thinking" if thought else "text"
