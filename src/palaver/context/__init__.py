@@ -14,6 +14,7 @@ from palaver.context.policies.fold import FoldContextManager
 from palaver.context.policies.full import FullContext
 from palaver.context.policies.offload import OffloadContextManager
 from palaver.context.registry import POLICIES, policy
+from palaver.context.summary import Summarized, Summarizer, SummaryAnswer, SummaryRequest, summarized
 
 __all__ = [
     "POLICIES",
@@ -33,6 +34,10 @@ __all__ = [
     "Policy",
     "Shown",
     "Size",
+    "Summarized",
+    "Summarizer",
+    "SummaryAnswer",
+    "SummaryRequest",
     "Viewed",
     "account",
     "compose",
@@ -41,5 +46,6 @@ __all__ = [
     "floor",
     "planner",
     "policy",
+    "summarized",
     "within_profile",
 ]

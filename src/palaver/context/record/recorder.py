@@ -107,7 +107,7 @@ class Recorder:
         for block in exchange.blocks():
             if block.facts:
                 self._resume(Facts.from_json(block.facts))
-            by_code = block.derived in _OURS or (block.derived == "record" and block.facts)
+            by_code = block.derived in _OURS or (block.derived in {"record", "summary"} and block.facts)
             if not by_code and isinstance(block.content, TextContent):
                 self._summaries.append(_said(block, block.content.content))
 
