@@ -6,6 +6,9 @@ from palaver.session.differing import BranchDifference, Side
 from palaver.session.extent import Extent, Opened
 from palaver.session.follower import Follower
 from palaver.session.invocations import Invocations, ModelCall
+from palaver.session.managed_context import SessionContext
+from palaver.session.managed_entries import SessionEntry, SessionHeader, SessionTreeNode
+from palaver.session.manager import SessionManager
 from palaver.session.replay import LogBase, ReplayLog
 from palaver.session.rewinding import Rewind, Touched
 from palaver.session.searching import searchable
@@ -31,6 +34,11 @@ __all__ = [
     "ReplayLogWarning",
     "Rewind",
     "Session",
+    "SessionContext",
+    "SessionEntry",
+    "SessionHeader",
+    "SessionManager",
+    "SessionTreeNode",
     "Side",
     "Touched",
     "UnknownPromptWarning",

@@ -66,6 +66,11 @@ class Branch:
         return [stretch.span for stretch in self._held()]
 
     @property
+    def spans(self) -> tuple[Span, ...]:
+        """The entries that it holds, its ancestors' first."""
+        return tuple(self._spans())
+
+    @property
     def _count(self) -> int:
         return self._node.inherited + self._last.number
 

@@ -11,7 +11,7 @@ from palaver.store.protocol import Store
 from palaver.view import View, checkpoint, fold, held
 from palaver.view.lines import material
 
-__all__ = ["MARGIN", "compaction", "in_one_step", "undoing"]
+__all__ = ["MARGIN", "compaction", "in_one_step", "proven", "undoing"]
 
 MARGIN = 0.05
 """By how much a view must become smaller to be worth a commit: each one costs the provider's cache of all that follows it."""
@@ -104,7 +104,7 @@ def compaction(reader: Reader, view: View, *, policy: str, before: int, after: i
     standing = fold(reader, view.dialog_id, view.at)
     _require_held(standing, fold(reader, view.dialog_id), view)
     _require_said(standing, view)
-    return _proven(reader, view, policy=policy, before=before, after=after)
+    return proven(reader, view, policy=policy, before=before, after=after)
 
 
 def undoing(reader: Reader, dialog_id: DialogId, *, at: int) -> Compaction:
@@ -121,7 +121,7 @@ def undoing(reader: Reader, dialog_id: DialogId, *, at: int) -> Compaction:
     if undone < 0:
         raise _nothing_to_undo(reader, dialog_id, at)
     view = fold(reader, dialog_id, undone - 1)
-    return _proven(reader, view, policy="undo", before=0, after=0).model_copy(update={"undone": undone})
+    return proven(reader, view, policy="undo", before=0, after=0).model_copy(update={"undone": undone})
 
 
 def _in_force(reader: Reader, dialog_id: DialogId, at: int) -> int:
@@ -202,7 +202,7 @@ def _entries(runs: tuple[Span, ...]) -> Iterator[Handle]:
             yield Handle(run.dialog, seq)
 
 
-def _proven(reader: Reader, view: View, *, policy: str, before: int, after: int) -> Compaction:
+def proven(reader: Reader, view: View, *, policy: str, before: int, after: int) -> Compaction:
     """Write a view down as an entry, and read it back as if it had been committed."""
     spans = held(reader, view.dialog_id, view.at)
     entry = checkpoint(view, spans, policy=policy, tokens_before=before, tokens_after=after)

@@ -27,7 +27,7 @@ from palaver.session.transcript import Messages, Stretch
 from palaver.session.tree import Tree
 from palaver.store import Hit, SessionRecord, Store, open_store
 
-__all__ = ["Session", "rebuild"]
+__all__ = ["Session", "StoreLike", "opened_store", "rebuild"]
 
 StoreLike: TypeAlias = Store | str | os.PathLike[str]
 """A store, or the address of one."""
@@ -86,7 +86,7 @@ class Session:
             InvalidInput: The metadata is no JSON.
             StoreError: The store cannot be opened or written.
         """
-        opened, owned = _store(store, create=True)
+        opened, owned = opened_store(store, create=True)
         session_id, at = new_session_id(), now()
         record = SessionRecord(
             session_id=session_id,
@@ -125,7 +125,7 @@ class Session:
             Ambiguous: Several ids begin with these digits.
             StoreError: The store cannot be opened or read.
         """
-        opened, owned = _store(store, create=False)
+        opened, owned = opened_store(store, create=False)
         record, by, others = _find(opened, reference)
         family: Family[Dialog] = Family(
             opened, record.session_id, runtime or get_default_runtime(), follower_of(log_base)
@@ -324,12 +324,12 @@ def rebuild(
         InvalidInput: The store has the session already.
     """
     record, dialogs = read_log(log_base, session_id)
-    opened, owned = _store(store, create=True)
+    opened, owned = opened_store(store, create=True)
     restore(opened, record, dialogs)
     return Session(Family(opened, record.session_id, runtime or get_default_runtime()), owned=owned)
 
 
-def _store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]:
+def opened_store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]:
     """Give a store, and whether it was opened here."""
     if store is None or isinstance(store, str | os.PathLike):
         return open_store("memory:" if store is None else os.fspath(store), create=create), True

@@ -1,0 +1,193 @@
+"""Reading a session as a tree of entries by parents, with one leaf: what session managers give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Self
+
+from palaver.errors import InvalidHandle, UnknownHandle
+from palaver.log import Handle, Label, Span, decode_entry
+from palaver.session.dialog import Dialog
+from palaver.session.managed_context import SessionContext, context_at
+from palaver.session.managed_entries import Chain, SessionEntry, SessionHeader, SessionTreeNode, entries_in
+from palaver.session.paths import newest, path_to
+from palaver.session.recalling import whole
+from palaver.session.session import Session
+
+__all__ = ["HERE", "PARENT", "Here", "ManagedSession"]
+
+PARENT = "parent_session"
+"""Where the metadata of a session says which one it was taken from."""
+
+
+class Here:
+    """The leaf is where the dialog ends."""
+
+
+HERE = Here()
+
+
+class ManagedSession:
+    """A session, and a leaf in it.
+
+    Attributes:
+        session: The session.
+        store: Where it lies.
+    """
+
+    def __init__(self, session: Session, dialog: Dialog | None = None) -> None:
+        """Begin at the end of a dialog.
+
+        Args:
+            session: The session.
+            dialog: The dialog; the one with the newest entry when not given.
+        """
+        self.session = session
+        self.store = session.store
+        self._dialog = (session.newest if dialog is None else dialog).reload()
+        self._leaf: Handle | Here | None = HERE
+        self._labels: dict[Handle, str] | None = None
+
+    # --- what it is ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self.session.session_id
+
+    @property
+    def header(self) -> SessionHeader:
+        """What is known of the session as a whole."""
+        record = self.session.record
+        above = record.metadata.get(PARENT)
+        return SessionHeader(
+            id=record.session_id,
+            timestamp=record.created_at,
+            cwd=record.workdir,
+            name=record.name,
+            parent_session=above if isinstance(above, str) else None,
+            metadata=record.metadata,
+        )
+
+    @property
+    def name(self) -> str:
+        """The session's name."""
+        return self.session.name
+
+    def rename(self, name: str) -> None:
+        """Give the session another name."""
+        self.session.rename(name)
+
+    @property
+    def leaf_id(self) -> str | None:
+        """The id of the entry after which the next one comes, or None before the first."""
+        place = self._place()
+        return None if place is None else str(place)
+
+    def _place(self) -> Handle | None:
+        return newest(self._dialog.spans) if isinstance(self._leaf, Here) else self._leaf
+
+    # --- reading ---------------------------------------------------------------------------------------------------------------------
+
+    def build_session_context(self, leaf_id: str | None = None) -> SessionContext:
+        """Give what the model sees at the leaf, or at another entry: the messages, the thinking level and the model in force.
+
+        A compaction's summary stands first, after the instructions, then what it kept and what came since; summaries of branches stand where they
+        were written; custom messages stand between them, for those who show the session.
+        """
+        return context_at(self.store, self._place() if leaf_id is None else self._entry_place(leaf_id))
+
+    def get_entry(self, entry_id: str) -> SessionEntry:
+        """Give an entry.
+
+        Raises:
+            UnknownHandle: There is none.
+        """
+        place = self._entry_place(entry_id)
+        (entry,) = entries_in(self.store, self._chain(), [Span(place.dialog, place.seq, place.seq + 1)])
+        return entry
+
+    def get_entries(self) -> tuple[SessionEntry, ...]:
+        """Give all entries of all branches, branch after branch."""
+        chain = self._chain()
+        return tuple(entries_in(self.store, chain, chain.spans()))
+
+    def get_branch(self, from_id: str | None = None) -> tuple[SessionEntry, ...]:
+        """Give the entries from the first one to the leaf, or to another entry."""
+        place = self._place() if from_id is None else self._entry_place(from_id)
+        spans = () if place is None else path_to(self.store, place)
+        return tuple(entries_in(self.store, self._chain(), spans))
+
+    def get_children(self, entry_id: str | None) -> tuple[SessionEntry, ...]:
+        """Give the entries that follow an entry, by time; those that nothing stands before, for None."""
+        place = None if entry_id is None else self._entry_place(entry_id)
+        chain = self._chain()
+        spans = [Span(one.dialog, one.seq, one.seq + 1) for one in chain.children(place)]
+        return tuple(entries_in(self.store, chain, spans))
+
+    def get_tree(self) -> tuple[SessionTreeNode, ...]:
+        """Give the whole tree: the first entries, each with what follows it. However deep it is, nothing recurses."""
+        chain = self._chain()
+        labels = self._label_places()
+        made: dict[str, SessionTreeNode] = {}
+        entries = entries_in(self.store, chain, chain.spans())
+        below: dict[str | None, list[SessionEntry]] = {}
+        for entry in entries:
+            below.setdefault(entry.parent_id, []).append(entry)
+        named = {str(place): label for place, label in labels.items()}
+        for entry in reversed(entries):  # what follows an entry was made after it
+            children = sorted(below.get(entry.id, ()), key=lambda one: one.timestamp)
+            nodes = tuple(made.pop(child.id) for child in children)
+            made[entry.id] = SessionTreeNode(entry=entry, children=nodes, label=named.get(entry.id))
+        return tuple(made[entry.id] for entry in sorted(below.get(None, ()), key=lambda one: one.timestamp))
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels in force, in all branches, by the id of the entry that each names."""
+        return {str(place): label for place, label in self._label_places().items()}
+
+    def get_label(self, entry_id: str) -> str | None:
+        """Give an entry's label, or None."""
+        return self._label_places().get(self._entry_place(entry_id))
+
+    def _label_places(self) -> dict[Handle, str]:
+        """Give the labels of the whole session; reads its headers once."""
+        if self._labels is None:
+            found = [
+                entry
+                for span in self._chain().spans()
+                for header in self.store.headers(span.dialog, span.start, span.stop)
+                if header.kind == "label"
+                if isinstance(entry := decode_entry(self.store.body(span.dialog, header.seq)), Label)
+            ]
+            self._labels = {}
+            for entry in sorted(found, key=lambda one: one.at):
+                place = Handle(entry.target.dialog, entry.target.seq)
+                self._labels.pop(place, None)
+                if entry.label is not None:
+                    self._labels[place] = entry.label
+        return self._labels
+
+    def reload(self) -> Self:
+        """Take note of what other writers have appended, and give the manager itself."""
+        self._dialog.reload()
+        self._labels = None
+        return self
+
+    # --- ids -------------------------------------------------------------------------------------------------------------------------
+
+    def _chain(self) -> Chain:
+        return Chain(self.store, self.store.nodes(self.session.session_id))
+
+    def _entry_place(self, entry_id: str) -> Handle:
+        """Find an entry.
+
+        Raises:
+            UnknownHandle: There is none.
+        """
+        try:
+            place = whole(self.store, self.session.session_id, entry_id)._replace(block=None)
+        except InvalidHandle as error:
+            raise UnknownHandle(str(entry_id), hint="Appending gives ids.") from error
+        self.store.header(place.dialog, place.seq)
+        return place
