@@ -8,14 +8,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, overload
 
-from palaver.agent.approvals import Decision, decide, open_calls
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.contract import offered, task_prompt
 from palaver.agent.face import run_sync
 from palaver.agent.given import given_messages
+from palaver.agent.hearing import Hearing
 from palaver.agent.invoking import Invoker, StreamHandler
 from palaver.agent.loop import go
-from palaver.agent.named import NamedDialogs
 from palaver.agent.run import Run
 from palaver.agent.settings import Approver, Settings
 from palaver.agent.sink import Sink
@@ -23,8 +22,7 @@ from palaver.agent.streaming import TurnStream
 from palaver.agent.tracing import Tracer, Untraced
 from palaver.agent.turn import read_turn
 from palaver.errors import DecisionNeeded, InvalidInput, PalaverError
-from palaver.log import Handle
-from palaver.messages import APITypes, Message, ToolCallContent, ToolMessage
+from palaver.messages import APITypes, Message, ToolMessage
 from palaver.models.retry import Retry
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
@@ -39,7 +37,7 @@ _PARALLEL = 8
 Given = Sequence[Message | Mapping[str, Any]]
 
 
-class Agent(NamedDialogs):
+class Agent(Hearing):
     """Someone who answers: a prompt, a model, and the dialogs it has.
 
     Every step of a turn is durable before the next one. A turn that was killed, cut off, or waits for a human is gone on with by the next
@@ -336,36 +334,6 @@ class Agent(NamedDialogs):
                 await go(run)
         if dialog.top_prompt is before:  # nothing was put meanwhile: what governed the answer stays
             dialog.top_prompt = task
-
-    # --- decisions ----------------------------------------------------------------------------------------------------------------
-
-    def waiting(self, alias: str | None = None) -> tuple[ToolCallContent, ...]:
-        """Give the calls that have neither a result nor a decision, and have not begun."""
-        return open_calls(self._named(alias))
-
-    def approve(self, call_id: str, alias: str | None = None, *, by: str = "") -> Handle:
-        """Let a call run; the next `respond()` runs it.
-
-        Raises:
-            NotFound: No such call is open.
-        """
-        return decide(self._named(alias), call_id, Decision(decision="approve", by=by))
-
-    def deny(self, call_id: str, reason: str = "", alias: str | None = None, *, by: str = "") -> Handle:
-        """Refuse a call; the model is told so, with the reason.
-
-        Raises:
-            NotFound: No such call is open.
-        """
-        return decide(self._named(alias), call_id, Decision(decision="deny", reason=reason, by=by))
-
-    def edit(self, call_id: str, arguments: Mapping[str, Any], alias: str | None = None, *, by: str = "") -> Handle:
-        """Let a call run with other arguments; the model is told so.
-
-        Raises:
-            NotFound: No such call is open.
-        """
-        return decide(self._named(alias), call_id, Decision(decision="edit", arguments=arguments, by=by))
 
 
 def _given_back(session: AgentCallSession, *, whole: bool) -> Message | AgentCallSession:

@@ -1,36 +1,20 @@
-"""Named dialogs: what an agent calls its conversations, and how things are said in them."""
+"""Named dialogs: what an agent calls its conversations."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any, Self
 
-from palaver.agent.inbox import beside
-from palaver.errors import Conflict, InvalidInput, NoActiveDialog, UnknownDialog
-from palaver.ids import DialogId
-from palaver.log.entries import Inbox
-from palaver.messages import Content, ImageContent, Message, Role, TextContent
+from palaver.agent.hands import HANDS
+from palaver.errors import InvalidInput, NoActiveDialog, UnknownDialog
+from palaver.messages import Role
 from palaver.prompts import Prompt, Runtime, get_default_runtime
 from palaver.session import Dialog, Session
-from palaver.session.pictures import media_from
-from palaver.session.words import as_mapping, said, stamped
+from palaver.session.words import as_mapping
 from palaver.store import MemoryStore, Store
 
 __all__ = ["NamedDialogs"]
-
-
-class _Hands:
-    """Which dialogs this process answers in: one turn at a time in each, whichever agents and objects there are for it."""
-
-    def __init__(self) -> None:
-        self.lock = threading.RLock()
-        self.held: set[DialogId] = set()
-
-
-_HANDS = _Hands()
 
 
 class NamedDialogs:
@@ -49,7 +33,7 @@ class NamedDialogs:
         self.system_prompt = (
             system_prompt if isinstance(system_prompt, Prompt) else self.runtime.get_prompt(system_prompt)
         )
-        self.store: Store = store or MemoryStore()
+        self.store: Store = MemoryStore() if store is None else store
         self._kept = store is not None
         self._aliases: dict[str, Dialog] = {}
         self._active: str | None = None
@@ -176,8 +160,8 @@ class NamedDialogs:
         """
         self._free(child_alias)
         dialog = self._named(alias)
-        with _HANDS.lock:
-            if dialog.dialog_id not in _HANDS.held:
+        with HANDS.lock:
+            if dialog.dialog_id not in HANDS.held:
                 dialog.reload()
         return self.adopt(child_alias, dialog.fork(last_n, first_k), switch=switch)
 
@@ -191,94 +175,3 @@ class NamedDialogs:
         del self._aliases[alias]
         self._active = None if self._active == alias else self._active
         return dialog
-
-    # --- what is said in them -------------------------------------------------------------------------------------------------------
-
-    def receive(
-        self, text: str, alias: str | None = None, role: Role | str = Role.USER, name: str | None = None
-    ) -> Message:
-        """Take a text.
-
-        While a turn goes on, here or in another process, it is kept in the inbox at once, and delivered at the next call of the model, or
-        behind the turn's answer. So is whatever the other two ways take.
-        """
-        dialog = self._named(alias)
-        return self._said(dialog, text, role, name, lambda: dialog.put_text(text, name=name, role=role))
-
-    def receive_prompt(
-        self,
-        prompt: Prompt | str,
-        prompt_args: Mapping[str, Any] | None = None,
-        alias: str | None = None,
-        role: Role | str = Role.USER,
-        name: str | None = None,
-    ) -> Message:
-        """Take a prompt: it is rendered, and governs the next turn.
-
-        Raises:
-            UnknownPrompt: The runtime has no prompt of this path.
-            InvalidPrompt: Variables are missing.
-        """
-        dialog = self._named(alias)
-        found = self.runtime.get_prompt(prompt) if isinstance(prompt, str) else prompt
-        text = found.render(as_mapping(prompt_args, "prompt_args"))
-        return self._said(dialog, text, role, name, lambda: dialog.put_prompt(found, prompt_args, name=name, role=role))
-
-    def receive_image(
-        self,
-        image: object,
-        caption: str | None = None,
-        alias: str | None = None,
-        role: Role | str = Role.USER,
-        name: str | None = None,
-    ) -> Message:
-        """Take an image: a path, bytes, base64, an address or a Pillow image."""
-        dialog = self._named(alias)
-        shown = ImageContent(images=(media_from(image),))
-        contents: tuple[Content, ...] = (shown,) if caption is None else (TextContent(content=caption), shown)
-        return self._said(dialog, contents, role, name, lambda: dialog.put_image(image, caption, name=name, role=role))
-
-    def _said(
-        self,
-        dialog: Dialog,
-        content: str | tuple[Content, ...],
-        role: Role | str,
-        name: str | None,
-        put: Callable[[], Message],
-    ) -> Message:
-        """Put something into a dialog that nobody has in hand; else into its inbox."""
-        with _HANDS.lock:
-            if dialog.dialog_id not in _HANDS.held and not _in_turn(dialog):
-                dialog.reload()
-                try:
-                    return put()
-                except Conflict:  # another process was first: with a turn, or with something that it said
-                    if not _in_turn(dialog):
-                        raise
-        (message,) = stamped(said(dialog.dialog_id, content, name, None, role), dialog.dialog_id, dialog.store)
-        beside(dialog.store, dialog.dialog_id, Inbox(message=message))
-        return message
-
-    @contextmanager
-    def _in_hand(self, dialog: Dialog) -> Iterator[None]:
-        """Have a dialog to itself, in this process, for a turn.
-
-        Raises:
-            InvalidInput: A turn of it is going on.
-        """
-        with _HANDS.lock:
-            if dialog.dialog_id in _HANDS.held:
-                raise InvalidInput(
-                    "This process is answering in this dialog already.",
-                    hint="receive() a message for the turn that goes on, or fork the dialog.",
-                )
-            _HANDS.held.add(dialog.dialog_id)
-        try:
-            yield
-        finally:
-            with _HANDS.lock:
-                _HANDS.held.discard(dialog.dialog_id)
-
-
-def _in_turn(dialog: Dialog) -> bool:
-    return dialog.store.last(dialog.dialog_id).open_turn >= 0
