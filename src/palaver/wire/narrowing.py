@@ -201,7 +201,8 @@ class _Writer:
         if "allOf" in schema:
             return self._of(self._one_of_all(schema, here), here)
         out: Schema = {}
-        told = [_said(word, schema[word]) for word in schema if self._tells(word, schema, here, out)]
+        # In one order, whatever that of the words: a store does not keep it, and a recorded call compiles to the same bytes.
+        told = [_said(word, schema[word]) for word in sorted(schema) if self._tells(word, schema, here, out)]
         self._members(schema, out, here)
         self._elements(schema, out, here)
         self._cases(schema, out, here)
