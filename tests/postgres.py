@@ -9,6 +9,7 @@ import os
 import pwd
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -59,9 +60,12 @@ def why_missing(programs: Path | None) -> str | None:
         return "the PostgreSQL server of the tests is started on Linux only"
     if programs is None:
         return "these programs of a PostgreSQL server are not installed"
-    if os.geteuid() == 0 and _unprivileged() is None:
+    if os.geteuid() != 0:
+        return None
+    if _unprivileged() is None:
         return f"a PostgreSQL server does not run as root, and this system has none of the users {', '.join(_USERS)}"
-    return None
+    closed = [str(place) for place in programs.parents if not place.stat().st_mode & stat.S_IXOTH]
+    return f"a PostgreSQL server does not run as root, and no other user may enter {closed[-1]}" if closed else None
 
 
 def _end_with_parent() -> None:
