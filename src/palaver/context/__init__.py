@@ -13,6 +13,7 @@ from palaver.context.policies.default import DefaultContextManager
 from palaver.context.policies.fold import FoldContextManager
 from palaver.context.policies.full import FullContext
 from palaver.context.policies.offload import OffloadContextManager
+from palaver.context.record import Constraints, constraints
 from palaver.context.registry import POLICIES, policy
 from palaver.context.summary import Summarized, Summarizer, SummaryAnswer, SummaryRequest, summarized
 
@@ -21,6 +22,7 @@ __all__ = [
     "Account",
     "Anchor",
     "Composed",
+    "Constraints",
     "ContextManager",
     "DefaultContextManager",
     "Estimate",
@@ -41,6 +43,7 @@ __all__ = [
     "Viewed",
     "account",
     "compose",
+    "constraints",
     "estimate",
     "fit",
     "floor",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from palaver.context.account import Anchor
 from palaver.context.measure import Meter
+from palaver.context.record.constraints import Constraints
 from palaver.context.units import Bytes, Pieces
 from palaver.log import Handle
 from palaver.messages import Content
@@ -25,6 +26,7 @@ class Ledger:
         anchor: What the provider said of the last request that it read, or None: then nothing corrects the count.
         files: Gives what a file says now, or None where it is not there; None where no file can be read. What it gives becomes part of
             the plan, so commit a view that was made with it: a past view never depends on the disk.
+        constraints: What the user changed by hand in the list of his constraints.
         bytes: How large everything is in bytes of the request.
         pieces: How many images and sounds everything has.
     """
@@ -33,5 +35,6 @@ class Ledger:
     sources: Callable[[Handle], Content | None] | None = None
     anchor: Anchor | None = None
     files: Callable[[str], str | None] | None = None
+    constraints: Constraints = field(default_factory=Constraints)
     bytes: Bytes = field(default_factory=Bytes)
     pieces: Pieces = field(default_factory=Pieces)

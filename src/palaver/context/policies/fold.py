@@ -28,5 +28,7 @@ class FoldContextManager(Policy):
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
         """Say what to set aside and what to fold."""
-        ground = Ground(view, ledger.meter, Room.of(budget, ledger.meter.view(view)), RecordOf(ledger.sources))
+        ground = Ground(
+            view, ledger.meter, Room.of(budget, ledger.meter.view(view)), RecordOf(ledger.sources, ledger.constraints)
+        )
         return plan_of(ground, laid_out(ground, in_phases(OFFLOAD, DROP_OLDEST)), self.name)

@@ -50,6 +50,6 @@ class Aider(Preset):
         return Recipe(
             room=Room(high=room.high, low=history // 2, keep_last=room.keep_last, keep_recent=room.keep_recent),
             edit=dropping(Cut(border=False, done=True)),
-            stand_in=RecordOf(ledger.sources, most=history // 2),
+            stand_in=RecordOf(ledger.sources, ledger.constraints, most=history // 2),
             when=when,
         )

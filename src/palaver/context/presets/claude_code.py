@@ -71,7 +71,7 @@ class ClaudeCode(Preset):
 
     def recipe(self, room: Room, ledger: Ledger) -> Recipe:
         """Cap at once; clear, then compact."""
-        files = Rehydrating(stand_in=RecordOf(ledger.sources), files=self.files, now=ledger.files)
+        files = Rehydrating(stand_in=RecordOf(ledger.sources, ledger.constraints), files=self.files, now=ledger.files)
         messages = None if self.keep_tail else 0
         low = min(self.keep_tail + room.high // 2, room.high)
         return Recipe(

@@ -123,6 +123,6 @@ class Dynamiq(Preset):
         return Recipe(
             room=room,
             edit=in_phases(*first, dropping(cut)),
-            stand_in=RecordOf(ledger.sources),
+            stand_in=RecordOf(ledger.sources, ledger.constraints),
             keeps=(first_asks(),),
         )

@@ -49,5 +49,5 @@ class Letta(Preset):
         return Recipe(
             room=Room(high=room.high, low=low, keep_last=room.keep_last, keep_recent=room.keep_recent),
             edit=dropping(Cut(border=False)),
-            stand_in=RecordOf(ledger.sources),
+            stand_in=RecordOf(ledger.sources, ledger.constraints),
         )

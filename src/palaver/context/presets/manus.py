@@ -51,6 +51,6 @@ class Manus(Preset):
         return Recipe(
             room=room,
             edit=in_phases(clear(Clear(keep=1, share=self.share, words=compact)), dropping(Cut(border=False))),
-            stand_in=RecordOf(ledger.sources),
+            stand_in=RecordOf(ledger.sources, ledger.constraints),
             keeps=(first_asks(), latest_plan),
         )

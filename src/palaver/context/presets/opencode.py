@@ -55,7 +55,7 @@ class OpenCode(Preset):
         return Recipe(
             room=tail(room, kept),
             edit=in_phases(*self.cleaning, clear(prune), dropping(Cut(border=False))),
-            stand_in=RecordOf(ledger.sources),
+            stand_in=RecordOf(ledger.sources, ledger.constraints),
         )
 
 

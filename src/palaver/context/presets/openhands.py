@@ -90,4 +90,6 @@ class OpenHands(Preset):
             return layout.messages + summary > self.max_size or over(ground, upto, layout)
 
         keeps = (first_messages(self.keep_first),) if self.keep_first else ()
-        return Recipe(room=room, edit=edit, stand_in=RecordOf(ledger.sources), keeps=keeps, when=when)
+        return Recipe(
+            room=room, edit=edit, stand_in=RecordOf(ledger.sources, ledger.constraints), keeps=keeps, when=when
+        )

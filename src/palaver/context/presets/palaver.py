@@ -58,6 +58,6 @@ class Palaver(Preset):
             room=room,
             always=cap(Cap(characters=_LARGEST, shown=_SHOWN, words=kept_ends)),
             edit=in_phases(cleaning, DEGRADE_MEDIA, DROP_REASONING, DROP_SUPERSEDED, DROP_OLDEST),
-            stand_in=RecordOf(ledger.sources),
+            stand_in=RecordOf(ledger.sources, ledger.constraints),
             keeps=(first_asks(), latest_plan),
         )

@@ -39,5 +39,5 @@ class Pi(Preset):
         return Recipe(
             room=tail(Room(high=room.high, low=room.low, keep_last=room.keep_last), keep),
             edit=dropping(Cut(border=False)),
-            stand_in=RecordOf(ledger.sources),
+            stand_in=RecordOf(ledger.sources, ledger.constraints),
         )

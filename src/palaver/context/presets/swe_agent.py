@@ -76,6 +76,6 @@ class CAT(Preset):
         return Recipe(
             room=room,
             edit=dropping(Cut(border=False)),
-            stand_in=RecordOf(ledger.sources),
+            stand_in=RecordOf(ledger.sources, ledger.constraints),
             keeps=(first_asks(), latest_plan),
         )

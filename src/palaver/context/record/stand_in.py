@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from palaver.context.ground import Ground, Layout
 from palaver.context.notice import NOTICE
 from palaver.context.record.carried import begun, sources_of
+from palaver.context.record.constraints import Constraints
 from palaver.context.record.facts import Facts
 from palaver.context.record.recorder import Recorder, Sources
 from palaver.context.record.telling import told
@@ -31,10 +32,12 @@ class RecordOf:
 
     Attributes:
         sources: Gives blocks as they were recorded, or None.
+        constraints: What the user changed by hand in the list of his constraints.
         most: Tokens that it has at most, where the room is large.
     """
 
     sources: Sources | None = field(default=None, compare=False)
+    constraints: Constraints = field(default_factory=Constraints)
     most: int = MOST
     reason: Reason = Reason.FOLDED
 
@@ -47,6 +50,7 @@ class RecordOf:
         missing = tuple(ground.missing(layout))
         gone = [ground.view.exchanges[index] for index in missing]
         facts = Recorder(sources=self.sources, begun=begun(ground.view, missing)).take(gone).facts()
+        facts = self.constraints.applied(facts)
         head = left(ground.dropped(layout))
         around = ground.inserted("", "record")
         free = self._room(ground) - around

@@ -127,9 +127,8 @@ async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
     if not told or free < _LEAST or not guard.closed(tokens):
         why = "nothing new was left out" if not told else "there is no room" if free < _LEAST else "it failed too often"
         return Summarized(composed=composed, summary=before, refused=why, breaker=guard)
-    facts = (
-        Recorder(sources=ledger.sources, begun=begun(start, [d.index for d in composed.plan.drops])).take(gone).facts()
-    )
+    told_before = begun(start, [drop.index for drop in composed.plan.drops])
+    facts = ledger.constraints.applied(Recorder(sources=ledger.sources, begun=told_before).take(gone).facts())
     request = SummaryRequest(
         headings=headings,
         running=before if incremental else "",
