@@ -417,6 +417,33 @@ print(agent.respond().content)
     assert (done.returncode, done.stdout, done.stderr) == (0, "bye\n", "")
 
 
+def test_a_forked_child_answers_too(tmp_path: Path) -> None:
+    """A process that was forked off behind an answer has a loop of its own; the parent's goes on."""
+    program = """
+import os
+from palaver import Prompt
+from palaver.agent import Agent, ProviderInvoker
+from palaver.models import ScriptedProvider
+
+def answer(text):
+    agent = Agent("a", Prompt(path="a/s", prompt="Go."), "gpt-4o-mini", ProviderInvoker(ScriptedProvider([text])))
+    agent.open("main").receive("go")
+    return agent.respond().content
+
+print(answer("before"), flush=True)
+child = os.fork()
+if child == 0:
+    print(answer("child"), flush=True)
+    os._exit(0)
+os.waitpid(child, 0)
+print(answer("parent"), flush=True)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout.split()) == (0, ["before", "child", "parent"]), done.stderr
+
+
 def test_it_works_within_a_running_loop() -> None:
     """`respond()` in a thread with a loop of its own, as in a notebook: it waits, and answers."""
 

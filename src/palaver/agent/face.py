@@ -44,20 +44,26 @@ class _Face:
         self._lock = threading.Lock()
         self._portal: BlockingPortal | None = None
         self._opened: AbstractContextManager[BlockingPortal] | None = None
-        self._process = 0
+        self._process = os.getpid()
+        self._parents: list[AbstractContextManager[BlockingPortal] | None] = []
         self._users = 0
 
     def enter(self) -> BlockingPortal:
         """Give the portal; it stays at least until `leave`."""
         with self._lock:
-            if self._process != os.getpid():  # a fork has the parent's portal, and no thread behind it
-                self._portal, self._opened, self._users, self._process = None, None, 0, os.getpid()
+            if self._process != os.getpid():
+                self._forget()
             if self._portal is None:
                 self._opened = start_blocking_portal(name="palaver")
                 self._portal = self._opened.__enter__()
                 threading.Thread(target=self._watch, name="palaver-watch", daemon=True).start()
             self._users += 1
             return self._portal
+
+    def _forget(self) -> None:
+        """Begin anew in a process that was forked off: the parent's portal has no thread here, so that it must never be ended either."""
+        self._parents.append(self._opened)
+        self._portal, self._opened, self._users, self._process = None, None, 0, os.getpid()
 
     def leave(self) -> None:
         """Let go of the portal; behind the end of the main thread the last one ends it."""
