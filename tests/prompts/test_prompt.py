@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palaver.errors import InvalidPrompt
-from palaver.prompts import Prompt, StringFormatterRenderer, temporary_prompt
+from palaver.prompts import DefaultHandler, Prompt, Runtime, StringFormatterRenderer, temporary_prompt
+from palaver.tools import MCP
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
 
@@ -187,3 +188,26 @@ def test_prompts_are_values() -> None:
     assert hash(one) == hash(two)
     again = pickle.loads(pickle.dumps(one.extend(path="b", renderer=StringFormatterRenderer())))  # noqa: S301 - our own bytes
     assert again.template_vars == {"x"}
+
+
+def test_r102_fields_and_their_defaults() -> None:
+    """Everything but path and template has a default; lists are kept as tuples, mappings as copies."""
+    prompt = Prompt(path="p", prompt="x")
+    assert (prompt.metadata, prompt.parser, prompt.format, prompt.addon_args) == ({}, None, None, {})
+    assert (prompt.function_list, prompt.mcp_servers_list) == ((), ())
+    assert isinstance(prompt.handler, DefaultHandler)
+    assert prompt.renderer == StringFormatterRenderer()
+    given = [MCP("docs", "https://example.org/mcp")]
+    full = Prompt(path="p", prompt="x", mcp_servers_list=given, addon_args={"computer_use": {"display_width": 800}})
+    given.clear()
+    assert full.mcp_servers_list == (MCP("docs", "https://example.org/mcp"),)
+    assert full.addon_args == {"computer_use": {"display_width": 800}}
+    assert full.info_dict()["mcp_servers"] == ["docs"]
+
+
+def test_r105_r103_formats_and_keys() -> None:
+    """The default renderer is str.format, conversions and specifications included; the path is the key in a runtime."""
+    prompt = Prompt(path="numbers/one", prompt="{x!r:>6}|{y:.2f}|{z[0].real}")
+    assert prompt(x="a", y=1.234, z=[3]) == "   'a'|1.23|3"
+    runtime = Runtime()
+    assert runtime.register_prompt(prompt) == "numbers/one"

@@ -232,6 +232,7 @@ def test_chat_completions_search_with_the_models_that_can() -> None:
         ("openai-responses", "", (), "web_serach", "no such tool; it has web_search"),
         ("openai-responses", "", (), "file_search", "it needs the option vector_store_ids"),
         ("gemini", "gemini-2.5-flash", (BASH,), "web_search", "only without tools of your own"),
+        ("anthropic", "claude-3-haiku-20240307", (), "web_search", "this model has no such tool"),
         ("anthropic", "", (ToolSpec(name="web_search"),), "web_search", "a tool of your own has its name"),
     ],
 )

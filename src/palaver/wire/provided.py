@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
@@ -65,6 +65,14 @@ def _typed(kind: str, *needs: str, **fixed: Any) -> _Kind:  # noqa: ANN401 - JSO
     return _Kind(MappingProxyType({"type": kind, **fixed}), needs=needs)
 
 
+def _of_claude(kind: str, **fixed: Any) -> _Kind:  # noqa: ANN401 - JSON values
+    """Describe a tool that models before Claude 3.5 do not have (agents-and-tools, «supported models»)."""
+    return replace(_typed(kind, **fixed), models=_SINCE_35)
+
+
+_SINCE_35 = re.compile(r"^(?!.*claude-(?:2|instant|3-(?:haiku|sonnet|opus)))")
+
+
 _TABLE: Mapping[str, Mapping[str, _Kind]] = MappingProxyType(
     {
         # «web_search_options»: only the search models take it, the others answer 400 (guides/tools-web-search).
@@ -78,10 +86,10 @@ _TABLE: Mapping[str, Mapping[str, _Kind]] = MappingProxyType(
             "mcp": _typed("mcp", "server_label"),
         },
         "anthropic": {
-            "web_search": _typed("web_search_20250305", name="web_search"),
-            "web_fetch": _typed("web_fetch_20250910", name="web_fetch"),
-            "code_execution": _typed("code_execution_20250825", name="code_execution"),
-            "computer_use": _typed("computer_toolset_20260801"),
+            "web_search": _of_claude("web_search_20250305", name="web_search"),
+            "web_fetch": _of_claude("web_fetch_20250910", name="web_fetch"),
+            "code_execution": _of_claude("code_execution_20250825", name="code_execution"),
+            "computer_use": _of_claude("computer_toolset_20260801"),
         },
         "gemini": {
             "web_search": _Kind(key="googleSearch"),
