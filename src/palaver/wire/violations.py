@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from typing_extensions import TypeIs
 
 __all__ = ["Place", "Rule", "Violation"]
 
@@ -111,38 +114,78 @@ class Violation:
         return f"{self.path or 'request'}: {self.message} [{self.rule}]"
 
 
-@dataclass(frozen=True, slots=True)
 class Place:
     """A value and where in the request it stands: what validators walk over instead of bare values.
 
     A place is total: asking for a key or element that is not there, or of a value that is no object or list, gives a
     place whose value is ``None``. So a rule reads the request as if it were well formed, says nothing about what is
     not there, and leaves that to the rules about fields.
+
+    A long request has a million places, and nearly none of them is wrong: so it is no dataclass, and its path is put together
+    when somebody asks.
+
+    Attributes:
+        value: The value.
+        path: The keys and numbers that lead to it from the body.
     """
 
-    value: object
-    path: tuple[str | int, ...] = ()
+    __slots__ = ("_above", "_step", "value")
+
+    def __init__(self, value: object, path: tuple[str | int, ...] = ()) -> None:
+        self.value = value
+        self._above: Place | None = None
+        self._step: str | int | tuple[str | int, ...] = path
+
+    def _inside(self, value: object, step: str | int) -> Place:
+        """Give the place one step further."""
+        place = _blank(Place)
+        place.value = value
+        place._above = self  # noqa: SLF001 - of this very class
+        place._step = step  # noqa: SLF001 - of this very class
+        return place
+
+    @property
+    def path(self) -> tuple[str | int, ...]:
+        """The keys and numbers that lead to it from the body."""
+        steps: list[str | int] = []
+        place = self
+        while place._above is not None and not isinstance(place._step, tuple):
+            steps.append(place._step)
+            place = place._above
+        first = place._step if isinstance(place._step, tuple) else ()  # noqa: SLF001 - of this very class
+        return (*first, *reversed(steps))
+
+    def __repr__(self) -> str:
+        return f"Place({self.value!r}, {self.path!r})"
+
+    def __eq__(self, other: object) -> bool:
+        """Compare value and path."""
+        return isinstance(other, Place) and (self.value, self.path) == (other.value, other.path)
+
+    __hash__ = None  # type: ignore[assignment] # its value may be a plain dict
 
     def __getitem__(self, key: str | int) -> Place:
         """Give the member or element ``key``; its value is None when it is not there."""
-        value: object = None
+        value, found = self.value, None
         if isinstance(key, str):
-            if isinstance(self.value, Mapping):
-                value = self.value.get(key)
-        elif isinstance(self.value, list | tuple) and -len(self.value) <= key < len(self.value):
-            key %= len(self.value)
-            value = self.value[key]
-        return Place(value, (*self.path, key))
+            if isinstance(value, dict) or _is_object(value):
+                found = value.get(key)
+        elif isinstance(value, list | tuple) and -len(value) <= key < len(value):
+            key %= len(value)
+            found = value[key]
+        return self._inside(found, key)
 
     def __iter__(self) -> Iterator[Place]:
         """Give the elements of a list, and nothing for any other value."""
-        if isinstance(self.value, list | tuple):
-            for index, value in enumerate(self.value):
-                yield Place(value, (*self.path, index))
+        value = self.value
+        if isinstance(value, list | tuple):
+            for index, element in enumerate(value):
+                yield self._inside(element, index)
 
     def __len__(self) -> int:
         """Count the elements of a list or the members of an object; 0 for any other value."""
-        return len(self.value) if isinstance(self.value, list | tuple | Mapping) else 0
+        value = self.value
+        return len(value) if isinstance(value, dict | list | tuple) or _is_object(value) else 0
 
     def __bool__(self) -> bool:
         """Tell whether there is a value at all: an empty string or list is one."""
@@ -150,14 +193,16 @@ class Place:
 
     def __contains__(self, key: object) -> bool:
         """Tell whether an object has the member ``key``, whatever its value."""
-        return isinstance(self.value, Mapping) and key in self.value
+        value = self.value
+        return (isinstance(value, dict) or _is_object(value)) and key in value
 
     def members(self) -> Iterator[tuple[str, Place]]:
         """Give the members of an object by name, and nothing for any other value."""
-        if isinstance(self.value, Mapping):
-            for key, value in self.value.items():
+        value = self.value
+        if isinstance(value, dict) or _is_object(value):
+            for key, member in value.items():
                 name = key if isinstance(key, str) else repr(key)
-                yield name, Place(value, (*self.path, name))
+                yield name, self._inside(member, name)
 
     @property
     def text(self) -> str:
@@ -174,6 +219,15 @@ class Place:
     def breaks(self, rule: Rule, message: str) -> Violation:
         """Give the violation of ``rule`` that stands here."""
         return Violation(rule, _spell(self.path), message)
+
+
+_blank = Place.__new__
+_PLAIN = (str, int, float, list, tuple, type(None))
+
+
+def _is_object(value: object) -> TypeIs[Mapping[Any, Any]]:
+    """Tell an object that is no dict; what JSON has besides is told first, because asking for a mapping takes long."""
+    return not isinstance(value, _PLAIN) and isinstance(value, Mapping)
 
 
 def _spell(path: tuple[str | int, ...]) -> str:
