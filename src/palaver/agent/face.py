@@ -50,9 +50,9 @@ class _Face:
 
     def enter(self) -> BlockingPortal:
         """Give the portal; it stays at least until `leave`."""
+        if self._process != os.getpid():
+            self._forget()
         with self._lock:
-            if self._process != os.getpid():
-                self._forget()
             if self._portal is None:
                 self._opened = start_blocking_portal(name="palaver")
                 self._portal = self._opened.__enter__()
@@ -62,6 +62,7 @@ class _Face:
 
     def _forget(self) -> None:
         """Begin anew in a process that was forked off: the parent's portal has no thread here, so that it must never be ended either."""
+        self._lock = threading.Lock()
         self._parents.append(self._opened)
         self._portal, self._opened, self._users, self._process = None, None, 0, os.getpid()
 

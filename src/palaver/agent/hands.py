@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 from palaver.ids import DialogId
@@ -13,13 +14,20 @@ class Hands:
     """The dialogs that have a turn going on in this process: one in each, whichever agents and objects there are for it.
 
     Attributes:
-        lock: Held while somebody looks and then acts upon it.
         held: The dialogs.
     """
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
         self.held: set[DialogId] = set()
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+
+    @property
+    def lock(self) -> threading.RLock:
+        """What is held while somebody looks and then acts upon it. A process that was forked off has its own, and answers in nothing yet."""
+        if self._process != os.getpid():
+            self.held, self._lock, self._process = set(), threading.RLock(), os.getpid()
+        return self._lock
 
 
 HANDS = Hands()
