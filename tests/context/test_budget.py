@@ -278,3 +278,19 @@ def test_fit_keeps_a_list_within_bytes_and_images() -> None:
     fitted_list = fit(messages, model="gpt-4o", budget={"max_tokens": 50_000, "max_media": 4})
     parts = [part for message in fitted_list.messages for part in message["content"] if isinstance(part, dict)]
     assert 2 <= sum(part["type"] == "image_url" for part in parts) <= 4
+
+
+def test_fit_gives_no_more_images_than_the_provider_takes() -> None:
+    """130 images where Anthropic takes 100, and a window large enough: the newest are there, and every other message is the caller's own."""
+    source = {"type": "url", "url": "https://example.com/a.png"}
+    messages: list[dict[str, object]] = []
+    for number in range(130):
+        image = {"type": "image", "source": source}
+        messages.append({"role": "user", "content": [{"type": "text", "text": f"look {number}"}, image]})
+        messages.append({"role": "assistant", "content": f"seen {number}"})
+    messages.append({"role": "user", "content": "go on"})
+    done = fit(messages, model="claude-sonnet-4-5", dialect_name="anthropic", budget=180_000)
+    shown = [part for message in done.messages for part in message["content"] if isinstance(part, dict)]
+    assert 50 <= sum(part["type"] == "image" for part in shown) <= 100
+    assert done.messages[-1] is messages[-1]
+    assert len(done.messages) == len(messages)

@@ -13,6 +13,7 @@ from palaver.context.fitting.given import dicts_of, items_of
 from palaver.context.fitting.listing import LIST, listed
 from palaver.context.fitting.output import Source, output, reread
 from palaver.context.ledger import Ledger
+from palaver.context.limits import within_profile
 from palaver.context.managed import planner
 from palaver.context.manager import ContextManager
 from palaver.context.measure import Meter, Size
@@ -98,7 +99,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
         tools: The schemas sent beside it; they take room too.
         policy: A name, a configuration, or a context manager.
         budget: The room: a `Budget`, the number of tokens that the request may occupy, or words that `Budget.parse` reads; the
-            model's window unless given, with room for the answer.
+            model's window unless given, with room for the answer. The bytes and images that the provider takes are kept to besides.
         pinned: The places in the list of messages that must stay in, counted from 0.
         dialect_name: `openai-chat` or `anthropic`; found from the list unless given.
         counter: What counts the tokens; the model's own counter unless given.
@@ -129,7 +130,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
         size = meter.view(listed(reread(source, out), system=_text(instructions), tools=tool_specs(schemas)))
         return _Written(composed, out, instructions, changes, size)
 
-    done = _within(Budget.parse(budget, model), written)
+    done = _within(within_profile(Budget.parse(budget, model), source.profile), written)
     own = {id(message): item for message, item in zip(given, items, strict=True)}
     return Fit(
         messages=[own.get(id(message), message) for message in done.messages],
