@@ -7,7 +7,9 @@ import pytest
 
 from palaver import Prompt, Session, SqliteStore, Store
 from palaver.agent import Agent, Decision, ProviderInvoker, decide, open_calls
-from palaver.errors import CallbackFailed, DecisionNeeded, NotFound
+from palaver.agent.inbox import beside
+from palaver.errors import CallbackFailed, DecisionNeeded, InvalidInput, NotFound
+from palaver.log.entries import Approval
 from palaver.messages import ToolCallContent
 from palaver.models import ScriptedProvider
 from palaver.tools import Function, tool
@@ -230,3 +232,23 @@ def test_whether_a_call_needs_a_decision_may_depend_on_its_arguments() -> None:
     agent.receive("go")
     assert agent.respond(return_session=True).state == "waiting"
     assert paid == [5]
+
+
+@pytest.mark.parametrize(
+    ("word", "arguments"),
+    [("reject", None), ("denied", None), ("edit", None), ("edit", "all"), ("approve", {"amount": 1}), ("deny", {})],
+)
+def test_a_decision_that_is_not_understood_is_no_decision(word: str, arguments: object) -> None:
+    """A word that nobody knows, or arguments that do not go with it, are refused; one that stands in the log lets nothing run."""
+    paid, prompt = bank()
+    agent, _ = scripted([calling("pay", amount=5), "Paid."], prompt)
+    agent.receive("pay 5")
+    (call,) = agent.respond(return_session=True).waiting
+    with pytest.raises(InvalidInput, match=word):
+        Decision(decision=word, arguments=arguments)  # type: ignore[arg-type]
+    if word not in {"approve", "deny"}:
+        foreign = Approval(call_id=call.id, decision=word, arguments=arguments)  # type: ignore[arg-type]
+        beside(agent.store, agent.current_dialog.dialog_id, foreign)
+    assert agent.respond(return_session=True).state == "waiting"
+    assert agent.waiting() == (call,)
+    assert paid == []

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from palaver.agent.inbox import beside
 from palaver.agent.turn import read_turn
-from palaver.errors import NotFound
+from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId, SessionId
 from palaver.log import Handle
 from palaver.log.entries import Approval
@@ -30,7 +30,10 @@ class Decision:
         decision: `approve`, `deny` or `edit`.
         by: Who decided, or empty.
         reason: Why, for the model; empty where nobody said.
-        arguments: The arguments to run it with instead, where the decision is `edit`.
+        arguments: The arguments to run it with instead: what `edit` needs, and nothing else takes.
+
+    Raises:
+        InvalidInput: It is none of the three words, or its arguments and its word do not go together.
     """
 
     decision: Literal["approve", "deny", "edit"] = "approve"
@@ -38,15 +41,24 @@ class Decision:
     reason: str = ""
     arguments: Mapping[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what nobody can have meant: a decision that is not understood must never let a call run."""
+        if self.decision not in {"approve", "deny", "edit"}:
+            raise InvalidInput(f"There is no decision {self.decision!r}.", hint="It is approve, deny or edit.")
+        if (self.decision == "edit") is not isinstance(self.arguments, Mapping):
+            raise InvalidInput(
+                f"The decision {self.decision!r} comes with the arguments {self.arguments!r}.",
+                hint="edit takes a mapping: all the arguments the call is to run with. The other two take none.",
+            )
+
     def entry(self, call_id: str) -> Approval:
         """Give the entry that records it."""
-        arguments = None if self.arguments is None else dict(self.arguments)
         return Approval(
             call_id=call_id,
             decision=self.decision,
             by=self.by,
             reason=self.reason or None,
-            arguments=arguments if self.decision == "edit" else None,
+            arguments=None if self.arguments is None else dict(self.arguments),
         )
 
 

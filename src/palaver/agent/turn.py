@@ -137,7 +137,7 @@ class Turn:
             case CallStarted(call_id=call, idempotent=idempotent):
                 self.started[call] = idempotent
             case Approval(call_id=call):
-                if any(one.id == call for one in self.pending):
+                if _understood(entry) and any(one.id == call for one in self.pending):
                     self.decisions[call] = entry
             case Inbox(message=message):
                 self.inbox[seq] = message
@@ -209,6 +209,13 @@ class Turn:
         self.repairs = self.rounds = 0
         self.attempts.clear()
         self.executed.clear()
+
+
+def _understood(decision: Approval) -> bool:
+    """Tell whether a decision is one of those there are; a word of a newer version, or another program's, decides nothing."""
+    return decision.decision in {"approve", "deny"} or (
+        decision.decision == "edit" and isinstance(decision.arguments, Mapping)
+    )
 
 
 def _executed(call: ToolCallContent, result: ToolResultContent) -> FunctionCall:
