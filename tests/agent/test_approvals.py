@@ -247,7 +247,7 @@ def test_a_decision_that_is_not_understood_is_no_decision(word: str, arguments: 
     with pytest.raises(InvalidInput, match=word):
         Decision(decision=word, arguments=arguments)  # type: ignore[arg-type]
     if word not in {"approve", "deny"}:
-        foreign = Approval(call_id=call.id, decision=word, arguments=arguments)  # type: ignore[arg-type]
+        foreign = Approval(call_id=call.id, decision=word, arguments=arguments)
         beside(agent.store, agent.current_dialog.dialog_id, foreign)
     assert agent.respond(return_session=True).state == "waiting"
     assert agent.waiting() == (call,)
