@@ -12,6 +12,7 @@ from palaver.ids import BlobId, DialogId, SessionId
 from palaver.messages import canonical_json
 from palaver.store.protocol import Store
 from palaver.transcripts.bundle import export_bundle
+from palaver.transcripts.chains import chain_report, export_chain
 from palaver.transcripts.markdown import markdown
 from palaver.view import View, fold
 from palaver.wire import Call, Report, compile, profile  # noqa: A004 - the word for it
@@ -40,7 +41,7 @@ def export(
     Args:
         store: Where it is.
         session_id: The session.
-        to: One of `EXPORTS`. A bundle holds all dialogs; the other forms hold one.
+        to: One of `EXPORTS`. A bundle and a session file of pi hold all dialogs; the other forms hold one.
         dialog_id: The dialog; None for the one to go on with, `SessionRecord.root`.
         whole: True for everything that was said, False for what the model would see now.
 
@@ -53,13 +54,13 @@ def export(
     if form is None:
         close = get_close_matches(to, EXPORTS)
         raise NotFound(to, what="form", close=close, hint=f"Forms: {', '.join(EXPORTS)}.")
-    if to == "bundle":
-        store.session(session_id)
-        return Exported(pieces=export_bundle(store, session_id), report=Report(), suffix=form.suffix)
-    dialog = dialog_id or store.session(session_id).root
-    if dialog is None:
+    record = store.session(session_id)
+    if form.all is not None:
+        return form.all(store, session_id)
+    dialog = dialog_id or record.root
+    if dialog is None or form.one is None:
         raise InvalidInput(f"Session {session_id[:12]} has no dialog yet.", hint="Append to it first.")
-    return form.write(store, session_id, fold(store, dialog, whole=whole))
+    return form.one(store, session_id, fold(store, dialog, whole=whole))
 
 
 def _chat(store: Store, session_id: SessionId, view: View) -> Exported:
@@ -84,8 +85,12 @@ def _markdown(store: Store, session_id: SessionId, view: View) -> Exported:
     return Exported(pieces=pieces, report=Report(), suffix=".md")
 
 
-def _bundle(store: Store, session_id: SessionId, _view: View) -> Exported:
+def _bundle(store: Store, session_id: SessionId) -> Exported:
     return Exported(pieces=export_bundle(store, session_id), report=Report(), suffix=".palaver")
+
+
+def _pi(store: Store, session_id: SessionId) -> Exported:
+    return Exported(pieces=export_chain(store, session_id), report=chain_report(store, session_id), suffix=".jsonl")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,19 +100,22 @@ class Form:
     Attributes:
         title: What it is, for people.
         suffix: How such a file's name ends.
-        write: Writes it.
+        one: Writes one dialog, as a view shows it; None for a form that holds a whole session.
+        all: Writes the whole session; None for a form that holds one dialog.
     """
 
     title: str
     suffix: str
-    write: Callable[[Store, SessionId, View], Exported]
+    one: Callable[[Store, SessionId, View], Exported] | None = None
+    all: Callable[[Store, SessionId], Exported] | None = None
 
 
 EXPORTS: Mapping[str, Form] = MappingProxyType(
     {
-        "bundle": Form("palaver's own: everything, framed and checked", ".palaver", _bundle),
+        "bundle": Form("palaver's own: everything, framed and checked", ".palaver", all=_bundle),
         "openai-chat": Form("chat completions messages", ".json", _chat),
         "anthropic": Form("Anthropic messages", ".json", _anthropic),
+        "pi": Form("a session file with parents, as pi and session managers keep it", ".jsonl", all=_pi),
         "markdown": Form("Markdown, for people", ".md", _markdown),
     }
 )

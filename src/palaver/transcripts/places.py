@@ -11,6 +11,7 @@ from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
 from palaver.log import (
     BlockEdit,
+    BranchSummary,
     Compaction,
     ContextEdit,
     Derived,
@@ -105,6 +106,8 @@ class Places:
                 )
             case Label() | Pin() | Quarantine():
                 return entry.model_copy(update={"target": self._place(entry.target)})
+            case BranchSummary(left=Place() as left):
+                return entry.model_copy(update={"left": self._place(left)})
             case _:
                 return entry
 

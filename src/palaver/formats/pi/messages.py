@@ -8,6 +8,7 @@ from typing import Any
 
 from palaver.errors import InvalidMessage
 from palaver.formats import fields
+from palaver.formats.pi.names import OURS
 from palaver.messages import (
     AssistantMessage,
     BranchSummaryMessage,
@@ -41,7 +42,17 @@ def read(said: Mapping[str, object], key: str, at: float) -> Message:
     Raises:
         InvalidMessage: It is none.
     """
-    about: dict[str, Any] = {"id": key, "timestamp": fields.moment(said.get("timestamp")) or at}
+    message = _read(said, {"id": key, "timestamp": fields.moment(said.get("timestamp")) or at})
+    beside = said.get(OURS)
+    return Message.from_dict(_without_none({**message.to_dict(), **beside})) if isinstance(beside, dict) else message
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Leave out what a message that was written has not and its form would give it."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _read(said: Mapping[str, object], about: dict[str, Any]) -> Message:
     role = said.get("role")
     if role == "assistant":
         return _assistant(said, about)

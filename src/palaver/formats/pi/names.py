@@ -4,6 +4,9 @@ from __future__ import annotations
 
 NAME = "pi"
 
+OURS = "palaver"
+"""The field in which a message that palaver wrote has what pi's form has no place for; the beginning of the types of its own records."""
+
 SPOKEN_TYPES = frozenset({"message", "custom_message"})
 """Types of entries that hold a message."""
 
@@ -54,6 +57,7 @@ CARRIED = frozenset(
         "summary",
         "fromId",
         "tokensBefore",
+        OURS,
     }
 )
 """Fields of messages that ours hold."""

@@ -11,10 +11,24 @@ from palaver.formats.dialogs import Calls, DialogWriter, Origin
 from palaver.formats.events import Branch, Event, Loss
 from palaver.formats.leftovers import Leftovers
 from palaver.formats.pi import messages
-from palaver.formats.pi.names import CARRIED, NAME
+from palaver.formats.pi.names import CARRIED, NAME, OURS
 from palaver.formats.pi.survey import NONE, Survey
 from palaver.formats.records import Record
-from palaver.log import BranchSummary, Custom, Derived, Entry, Label, ModeChange, ModelChange, Place, Run, Toolset
+from palaver.log import (
+    BranchSummary,
+    Compaction,
+    Custom,
+    Derived,
+    Entry,
+    Instructions,
+    Label,
+    ModeChange,
+    ModelChange,
+    Place,
+    Run,
+    Toolset,
+)
+from palaver.messages import Message
 
 
 class Reading:
@@ -92,6 +106,11 @@ class Reading:
         kind = value.get("type")
         if kind == "message":
             yield from self._message(fields.mapping(value, "message"), origin, at, writer)
+        elif kind == "custom" and value.get("customType") == f"{OURS}.message":
+            yield from writer.say(Message.from_dict(fields.mapping(value, "data")), origin, counted=1)
+        elif kind == "branch_summary":
+            left = self._place(self._survey.index.get(fields.text(value, "fromId"), NONE))
+            yield writer.put(BranchSummary(summary=fields.text(value, "summary"), left=left, at=at), origin)
         elif kind == "custom_message":
             message = messages.read({**value, "role": "custom"}, origin.record, at)
             yield from writer.say(message, origin)
@@ -125,7 +144,10 @@ class Reading:
             *kept,
         ]
         before = fields.number(value, "tokensBefore")
-        yield writer.put(writer.compaction(pieces, policy=NAME, tokens_before=before, at=at), origin)
+        made = writer.compaction(pieces, policy=NAME, tokens_before=before, at=at)
+        if "details" in value:
+            made = Compaction.model_validate({**dict(made), "details": value["details"]})
+        yield writer.put(made, origin)
 
     def _first_kept(self, value: Mapping[str, object]) -> int:
         if "firstKeptEntryId" in value:
@@ -150,6 +172,10 @@ class Reading:
         yield writer.put(Label(target=target, label=fields.text(value, "label") or None, at=at), origin)
 
 
+_DECLARED: Mapping[str, type[Entry]] = {f"{OURS}.toolset": Toolset, f"{OURS}.instructions": Instructions}
+"""Records that palaver wrote and that pi has no type for."""
+
+
 def _plain(value: Mapping[str, object], at: float) -> Entry:
     """Read an entry that stands for itself; one of an unknown type is kept whole."""
     kind = fields.text(value, "type")
@@ -157,8 +183,9 @@ def _plain(value: Mapping[str, object], at: float) -> Entry:
         return ModelChange(model=fields.text(value, "modelId"), provider=fields.text(value, "provider"), at=at)
     if kind == "thinking_level_change":
         return ModeChange(mode="thinking", value=fields.text(value, "thinkingLevel"), at=at)
-    if kind == "branch_summary":
-        return BranchSummary(summary=fields.text(value, "summary"), at=at)
     if kind == "custom":
+        declared = _DECLARED.get(fields.text(value, "customType"))
+        if declared is not None:
+            return declared.model_validate({**fields.mapping(value, "data"), "at": at})
         return Custom(custom_type=fields.text(value, "customType") or "custom", data=value.get("data"), at=at)
     return Custom(custom_type=f"{NAME}/{kind}", data=value, at=at)
