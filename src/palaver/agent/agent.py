@@ -27,7 +27,8 @@ from palaver.models.retry import Retry
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
 from palaver.session.composing import BudgetLike, PolicyLike
-from palaver.store import MemoryStore, Store
+from palaver.session.session import StoreLike
+from palaver.store import MemoryStore
 
 __all__ = ["Agent"]
 
@@ -83,7 +84,7 @@ class Agent(Hearing):
         stream_handler: StreamHandler | None = None,
         api_type: APITypes | str | None = None,
         inherit_system_contract: bool = True,
-        store: Store | None = None,
+        store: StoreLike | None = None,
         runtime: Runtime | None = None,
         approve: Approver | None = None,
         parallel_tools: bool = True,

@@ -11,8 +11,9 @@ from palaver.errors import InvalidInput, NoActiveDialog, UnknownDialog
 from palaver.messages import Role
 from palaver.prompts import Prompt, Runtime, get_default_runtime
 from palaver.session import Dialog, Session
+from palaver.session.session import StoreLike, opened_store
 from palaver.session.words import as_mapping
-from palaver.store import MemoryStore, Store
+from palaver.store import Store
 
 __all__ = ["NamedDialogs"]
 
@@ -27,13 +28,15 @@ class NamedDialogs:
         store: Where its dialogs lie.
     """
 
-    def __init__(self, name: str, system_prompt: Prompt | str, store: Store | None, runtime: Runtime | None) -> None:
+    def __init__(
+        self, name: str, system_prompt: Prompt | str, store: StoreLike | None, runtime: Runtime | None
+    ) -> None:
         self.name = name
         self.runtime = runtime or get_default_runtime()
         self.system_prompt = (
             system_prompt if isinstance(system_prompt, Prompt) else self.runtime.get_prompt(system_prompt)
         )
-        self.store: Store = MemoryStore() if store is None else store
+        self.store: Store = opened_store(store, create=True)[0]
         self._kept = store is not None
         self._aliases: dict[str, Dialog] = {}
         self._active: str | None = None
