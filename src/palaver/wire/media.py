@@ -49,8 +49,11 @@ def with_media(script: Sequence[Speech], profile: Profile, load: Load, room: int
         room: The bytes of the request that media may take, after base64.
         notes: Where changes are taken down.
     """
-    verdicts = _judged(list(media_parts(tuple(script))), profile, load, room)
-    for verdict, part in zip(verdicts, media_parts(tuple(script)), strict=True):
+    listed = list(media_parts(tuple(script)))
+    if not listed:
+        return tuple(script)
+    verdicts = _judged(listed, profile, load, room)
+    for verdict, part in zip(verdicts, listed, strict=True):
         if isinstance(verdict, str):
             notes.add(part.origin, part.kind, How.REPLACED, verdict)
     waiting = iter(verdicts)

@@ -104,7 +104,7 @@ class _Pairing:
     def _sent(self, speech: Speech) -> Speech:
         """Give an assistant's words with the ids and names of the wire."""
         parts = tuple(self._renamed(part) if isinstance(part, CallPart) else part for part in speech.parts)
-        return self._without_results(replace(speech, parts=parts))
+        return self._without_results(speech if parts == speech.parts else replace(speech, parts=parts))
 
     def _renamed(self, call: CallPart) -> CallPart:
         sent = call.id if self._free(call.id) else self._derived(call)
@@ -112,7 +112,9 @@ class _Pairing:
             why = "used by an earlier call" if call.id in self._given else "not of the form that the provider takes"
             self._notes.add(call.origin, "call id", How.RENAMED, f"{call.id!r} is {sent!r}: {why}")
         self._given.add(sent)
-        return replace(call, id=sent, name=self._names.wire(call.name), args=self._args(call))
+        name, args = self._names.wire(call.name), self._args(call)
+        as_is = sent == call.id and name == call.name and args is call.args
+        return call if as_is else replace(call, id=sent, name=name, args=args)
 
     def _args(self, call: CallPart) -> Mapping[str, object]:
         """Give a call's arguments; where they cannot stand as an object and the provider wants one, an object that holds the text."""
@@ -136,10 +138,14 @@ class _Pairing:
         if answer is None:
             self._notes.add(call.origin, "result", How.ADDED, "the call has no result in the view")
             return ResultPart(call.id, call.name, (TextPart(NO_RESULT),), error=True)
-        return replace(answer, id=call.id, name=call.name)
+        as_is = answer.id == call.id and answer.name == call.name
+        return answer if as_is else replace(answer, id=call.id, name=call.name)
 
     def _without_results(self, speech: Speech) -> Speech:
         """Give words in which results without a call are shown as text; what a tool speech holds then, the harness says."""
+        role: Literal["system", "user", "assistant"] = "user" if speech.role == "tool" else speech.role
+        if role == speech.role and not any(isinstance(part, ResultPart) for part in speech.parts):
+            return speech
         parts: list[Part] = []
         for part in speech.parts:
             if isinstance(part, ResultPart):
@@ -150,7 +156,6 @@ class _Pairing:
                 )
             else:
                 parts.append(part)
-        role: Literal["system", "user", "assistant"] = "user" if speech.role == "tool" else speech.role
         return replace(speech, role=role, parts=tuple(parts))
 
 
@@ -193,7 +198,7 @@ def _matched(asked: Sequence[str], replies: Sequence[Speech]) -> tuple[list[Resu
                 kept.append(part)
             else:
                 answers[index] = part
-        rest.append(replace(reply, parts=tuple(kept)))
+        rest.append(reply if len(kept) == len(reply.parts) else replace(reply, parts=tuple(kept)))
     return answers, rest
 
 

@@ -79,7 +79,7 @@ def with_reasoning(script: Sequence[Speech], profile: Profile, model: str, notes
         if form == "parts" and speech.role == "assistant":
             parts = tuple(_signed(parts, speech, profile, model, notes))
         sent |= set() if why else set(items)
-        out.append(replace(speech, parts=parts))
+        out.append(speech if parts == speech.parts else replace(speech, parts=parts))
     return tuple(out)
 
 
