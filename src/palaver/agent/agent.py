@@ -13,7 +13,7 @@ from palaver.agent.contract import offered, task_prompt
 from palaver.agent.face import run_sync
 from palaver.agent.given import given_messages
 from palaver.agent.hearing import Hearing
-from palaver.agent.invoking import Invoker, StreamHandler
+from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler
 from palaver.agent.loop import go
 from palaver.agent.run import Run
 from palaver.agent.settings import Approver, Settings
@@ -23,6 +23,7 @@ from palaver.agent.tracing import Tracer, Untraced
 from palaver.agent.turn import read_turn
 from palaver.errors import DecisionNeeded, InvalidInput, PalaverError
 from palaver.messages import APITypes, Message, ToolMessage
+from palaver.models import Provider
 from palaver.models.retry import Retry
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
@@ -48,7 +49,7 @@ class Agent(Hearing):
 
     Attributes:
         model: The model.
-        llm_invoker: What asks it.
+        llm_invoker: What asks it; a provider is asked through a `ProviderInvoker`.
         model_args: What it is asked with: fields of `palaver.wire.Call`, and the provider's own parameters.
         max_exception_retry: How many refused answers a turn may have repaired.
         max_interrupt_steps: How many rounds of tools a turn may have; 0 for 100.
@@ -72,7 +73,7 @@ class Agent(Hearing):
         name: str,
         system_prompt: Prompt | str,
         model: str,
-        llm_invoker: Invoker,
+        llm_invoker: Invoker | Provider,
         *,
         model_args: Mapping[str, Any] | None = None,
         max_exception_retry: int = 3,
@@ -94,7 +95,7 @@ class Agent(Hearing):
     ) -> None:
         super().__init__(name, system_prompt, store, runtime)
         self.model = model
-        self.llm_invoker = llm_invoker
+        self.llm_invoker = ProviderInvoker(llm_invoker) if isinstance(llm_invoker, Provider) else llm_invoker
         self.model_args: Mapping[str, Any] = MappingProxyType(dict(model_args or {}))
         self.max_exception_retry = _count("max_exception_retry", max_exception_retry)
         self.max_interrupt_steps = _count("max_interrupt_steps", max_interrupt_steps)

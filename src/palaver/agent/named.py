@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 from palaver.agent.hands import HANDS
-from palaver.errors import InvalidInput, NoActiveDialog, UnknownDialog
+from palaver.errors import InvalidInput, NoActiveDialog, UnknownDialog, UnknownPrompt
 from palaver.messages import Role
 from palaver.prompts import Prompt, Runtime, get_default_runtime
 from palaver.session import Dialog, Session
@@ -16,6 +16,15 @@ from palaver.session.words import as_mapping
 from palaver.store import Store
 
 __all__ = ["NamedDialogs"]
+
+
+def _registered(runtime: Runtime, path: str) -> Prompt:
+    """Give a prompt by its path; whoever gave the words themselves is told how that is done."""
+    try:
+        return runtime.get_prompt(path)
+    except UnknownPrompt as error:
+        hint = "A text names a registered prompt; its words themselves are given as Prompt(path=..., prompt=...)."
+        raise UnknownPrompt(path, close=error.close, hint=hint) from error
 
 
 class NamedDialogs:
@@ -34,7 +43,7 @@ class NamedDialogs:
         self.name = name
         self.runtime = runtime or get_default_runtime()
         self.system_prompt = (
-            system_prompt if isinstance(system_prompt, Prompt) else self.runtime.get_prompt(system_prompt)
+            system_prompt if isinstance(system_prompt, Prompt) else _registered(self.runtime, system_prompt)
         )
         self.store: Store = opened_store(store, create=True)[0]
         self._kept = store is not None
