@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from palaver.cli import (
+    branches,
     calls,
     chat,
     copy_store,
@@ -40,7 +41,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (chat, imports, sessions, show, tree, view, calls, recall, search, doctor, export, copy_store, stats):
+for command in (
+    chat,
+    imports,
+    sessions,
+    show,
+    tree,
+    view,
+    branches,
+    calls,
+    recall,
+    search,
+    doctor,
+    export,
+    copy_store,
+    stats,
+):
     command.register(app)
 
 

@@ -23,7 +23,7 @@ from palaver.session.overview import tree_lines
 from palaver.session.pictures import media_from
 from palaver.session.replay import LogBase, follower_of
 from palaver.session.restore import restore
-from palaver.session.rewinding import Rewind, Standing, rewind, undo_rewind
+from palaver.session.rewinding import REWIND, Rewind, Standing, rewind, undo_rewind
 from palaver.session.scratch import Scratch
 from palaver.session.shown import messages_of
 from palaver.session.tree import DialogTreeNode
@@ -309,6 +309,11 @@ class Dialog(Branch):
             adopt=partial(Dialog.of, self._family, top=AS_RECORDED),
         )
         return rewind(standing, to)
+
+    @property
+    def rewound(self) -> bool:
+        """Whether a rewind made it, which `undo_rewind` takes back."""
+        return self._node.relation == REWIND
 
     def undo_rewind(self) -> Dialog:
         """Go back to the dialog that a rewind left to make this one. What was said here since stays here.

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Self
 
 from palaver.errors import InvalidHandle, UnknownHandle
-from palaver.log import Handle, Label, Span, decode_entry
+from palaver.log import Handle, Span
 from palaver.session.dialog import Dialog
 from palaver.session.managed_context import SessionContext, context_at
 from palaver.session.managed_entries import Chain, SessionEntry, SessionHeader, SessionTreeNode, entries_in
+from palaver.session.marks import labels_of
 from palaver.session.paths import newest, path_to
-from palaver.session.recalling import whole
 from palaver.session.session import Session
 
 __all__ = ["HERE", "PARENT", "Here", "ManagedSession"]
@@ -153,19 +153,7 @@ class ManagedSession:
     def _label_places(self) -> dict[Handle, str]:
         """Give the labels of the whole session; reads its headers once."""
         if self._labels is None:
-            found = [
-                entry
-                for span in self._chain().spans()
-                for header in self.store.headers(span.dialog, span.start, span.stop)
-                if header.kind == "label"
-                if isinstance(entry := decode_entry(self.store.body(span.dialog, header.seq)), Label)
-            ]
-            self._labels = {}
-            for entry in sorted(found, key=lambda one: one.at):
-                place = Handle(entry.target.dialog, entry.target.seq)
-                self._labels.pop(place, None)
-                if entry.label is not None:
-                    self._labels[place] = entry.label
+            self._labels = labels_of(self.store, self._chain().spans())
         return self._labels
 
     def reload(self) -> Self:
@@ -186,8 +174,7 @@ class ManagedSession:
             UnknownHandle: There is none.
         """
         try:
-            place = whole(self.store, self.session.session_id, entry_id)._replace(block=None)
+            place = self.session.place(entry_id)
         except InvalidHandle as error:
             raise UnknownHandle(str(entry_id), hint="Appending gives ids.") from error
-        self.store.header(place.dialog, place.seq)
-        return place
+        return place._replace(block=None)

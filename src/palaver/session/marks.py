@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from palaver.log import Entry, Handle, Label, Pin, Place, Reader, Span, decode_entry
 
-__all__ = ["labels_in", "pins_in"]
+__all__ = ["labels_in", "labels_of", "pins_in"]
 
 
 def labels_in(reader: Reader, spans: Sequence[Span]) -> Mapping[Handle, str]:
     """Give the labels in force: the newest of each entry wins, and None takes it away."""
+    return MappingProxyType(_last(_entries(reader, spans, "label")))
+
+
+def labels_of(reader: Reader, spans: Sequence[Span]) -> dict[Handle, str]:
+    """Give the labels in force in several dialogs together: the newest by time wins."""
+    return _last(sorted(_entries(reader, spans, "label"), key=lambda entry: entry.at))
+
+
+def _last(entries: Iterable[Entry]) -> dict[Handle, str]:
     found: dict[Handle, str] = {}
-    for entry in _entries(reader, spans, "label"):
+    for entry in entries:
         if isinstance(entry, Label):
             found.pop(_handle(entry.target), None)
             if entry.label is not None:
                 found[_handle(entry.target)] = entry.label
-    return MappingProxyType(found)
+    return found
 
 
 def pins_in(reader: Reader, spans: Sequence[Span]) -> tuple[Handle, ...]:

@@ -18,8 +18,9 @@ from palaver.prompts import Runtime, get_default_runtime
 from palaver.session.dialog import Dialog
 from palaver.session.extent import Opened, extent_of
 from palaver.session.family import Family, made_up_name
+from palaver.session.marks import labels_of
 from palaver.session.overview import tree_lines
-from palaver.session.recalling import recall
+from palaver.session.recalling import recall, whole
 from palaver.session.replay import LogBase, follower_of, read_log
 from palaver.session.restore import restore
 from palaver.session.searching import searchable
@@ -261,6 +262,25 @@ class Session:
     def recall(self, handle: Handle | str) -> Entry | Content:
         """Give back what a handle stands for; as `Dialog.recall`."""
         return recall(self.store, self.session_id, handle)
+
+    def place(self, handle: Handle | str) -> Handle:
+        """Give a handle with the whole id of its dialog.
+
+        Raises:
+            InvalidHandle: It is no handle, or not spelt like one.
+            UnknownHandle: The session has no such entry.
+        """
+        found = whole(self.store, self.session_id, handle)
+        self.store.header(found.dialog, found.seq)
+        return found
+
+    @property
+    def labels(self) -> Mapping[Handle, str]:
+        """The labels in force in all its dialogs, the newest of each entry; reads the headers of the whole session."""
+        nodes = self.store.nodes(self.session_id)
+        return labels_of(
+            self.store, [Span(node.dialog_id, 0, self.store.last(node.dialog_id).seq + 1) for node in nodes]
+        )
 
     def search(self, query: str, limit: int = 20) -> tuple[Hit, ...]:
         """Give the entries that hold all the words of `query`, best first; the store's index is brought up to date before.
