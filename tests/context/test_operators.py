@@ -54,7 +54,7 @@ OPERATORS: dict[str, Operator] = {
         DEGRADE_MEDIA,
         DROP_OLDEST,
         clear(Clear(keep=1)),
-        mask(Mask(n=2, first=0)),
+        mask(Mask(n=2)),
         cap(Cap(characters=1_000, shown=200, words=preview)),
     )
 }
@@ -187,16 +187,20 @@ def test_clear_protects_turns_and_tokens_of_results() -> None:
 
 
 @pytest.mark.parametrize("polling", [1, 3])
-def test_mask_moves_in_steps_of_polling_as_swe_agent_does(polling: int) -> None:
-    """Of `count` results, the first and those from `count // polling * polling - n` on are whole, at every length."""
+def test_mask_moves_in_steps_of_polling(polling: int) -> None:
+    """The newest four stay, and with polling up to two more; what is cleared changes every `polling` results and no sooner."""
     parts = [run(f"c{n}", f"ls {n}") for n in range(14)]
+    masked = []
     for count in range(1, 15):
         view = worked(*parts[:count])
         ground = ground_of(view, 10)
-        mask_all = mask(Mask(n=4, polling=polling, first=1))
-        after = apply(view, plan_of(ground, laid_out(ground, DROP_OLDEST, always=mask_all), "test"))
-        stop = max(0, count // polling * polling - 4)
-        assert [is_line(text) for text in texts(after)[1:]] == [1 <= place < stop for place in range(count)]
+        steps = mask(Mask(n=4, polling=polling))
+        after = apply(view, plan_of(ground, laid_out(ground, DROP_OLDEST, always=steps), "test"))
+        lines = [is_line(text) for text in texts(after)[1:]]
+        assert lines == sorted(lines, reverse=True)
+        assert min(count, 4) <= count - sum(lines) < 4 + polling
+        masked.append(sum(lines))
+    assert sorted(set(masked)) == list(range(0, masked[-1] + 1, polling))
 
 
 def test_cap_shows_the_beginning_of_an_output_from_the_first_time_on() -> None:

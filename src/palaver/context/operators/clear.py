@@ -85,47 +85,49 @@ class Clear:
 class Mask:
     """Clears all but the newest results at every step, or every so many steps.
 
-    (SWE-agent, sweagent/agent/history_processors.py, LastNObservations: of `count` observations, those from the first kept one up to
-    `count // polling * polling - n` are elided, so that between `n` and `n + polling` stay.)
+    (SWE-agent, sweagent/agent/history_processors.py, LastNObservations: between `n` and `n + polling` observations stay. It counts from the
+    first observation there ever was; here those that are shown in full are counted, because a view may begin later.)
 
     Attributes:
         n: How many of the newest results stay.
-        polling: How many steps pass before more is cleared.
-        first: How many of the oldest results stay.
-        before: How many results are counted before the first: SWE-agent counts the task as one.
-        exclude: Tools whose results stay.
+        polling: How many results come before more is cleared.
+        exclude: Tools whose results stay, and are not counted.
         words: What stands in the place of a result.
     """
 
     n: int = 5
     polling: int = 1
-    first: int = 1
-    before: int = 0
     exclude: frozenset[str] = frozenset()
     words: Words = cleared
 
     def __call__(self, ground: Ground, upto: int, layout: Layout) -> Layout:
         """Make a layout smaller."""
+        whole = list(self._whole(ground, upto, layout))
+        if len(whole) < self.n + self.polling:
+            return layout
         changes: dict[int, list[Rewrite]] = {}
-        for act in self._old(ground, upto, layout):
-            if may_change(ground, upto, act.index) and act.tool.casefold() not in self.exclude:
+        for act in whole[self.n :]:
+            if may_change(ground, upto, act.index):
                 changes.setdefault(act.index, []).append(_line(act, self.words))
-        return edited(ground, layout, changes, "mask")
+        return edited(ground, layout, changes, _MASK)
 
-    def _old(self, ground: Ground, upto: int, layout: Layout) -> Iterator[Act]:
-        """Give the acts whose results are to be cleared now; those that were cleared at an earlier step are not looked at again."""
-        acts, count = ground.acts, ground.acts.count(upto)
-        stop = max(0, (count + self.before) // self.polling * self.polling - self.n - self.before)
-        for place in range(stop - 1, self.first - 1, -1):
+    def _whole(self, ground: Ground, upto: int, layout: Layout) -> Iterator[Act]:
+        """Give the acts whose results are shown in full, the newest first; behind those that were cleared at a step before there are none."""
+        acts = ground.acts
+        for place in range(acts.count(upto) - 1, -1, -1):
             act = acts.all[place]
-            if act.index < layout.cut or touched(layout, act.index, act.answer):
+            form = layout.forms.get(act.index)
+            if act.index < layout.cut or (form is not None and any(done.operator == _MASK for done in form.done)):
                 break
-            yield act
-        for index in layout.kept:
-            start = acts.count(index - 1)
-            for place, act in enumerate(acts.at(index), start):
-                if self.first <= place < stop and not touched(layout, index, act.answer):
+            if not touched(layout, act.index, act.answer) and act.tool.casefold() not in self.exclude:
+                yield act
+        for index in reversed(layout.kept):
+            for act in reversed(acts.at(index)):
+                if not touched(layout, index, act.answer) and act.tool.casefold() not in self.exclude:
                     yield act
+
+
+_MASK = "mask"
 
 
 def _line(act: Act, words: Words) -> Rewrite:
@@ -141,4 +143,4 @@ def clear(how: Clear) -> Operator:
 
 def mask(how: Mask) -> Operator:
     """Give the operator that masks in some way."""
-    return Operator("mask", Loss.REVERSIBLE, how, _RESPECTS)
+    return Operator(_MASK, Loss.REVERSIBLE, how, _RESPECTS)

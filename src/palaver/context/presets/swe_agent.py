@@ -1,6 +1,6 @@
 """The presets `swe-agent` and `cat`: observations of the last steps in full; a workspace of task, memory and last turns.
 
-Sources: SWE-agent/SWE-agent, sweagent/agent/history_processors.py, LastNObservations: n 5, polling 1, the task is the first observation and stays;
+Sources: SWE-agent/SWE-agent, sweagent/agent/history_processors.py, LastNObservations: n 5, polling 1, the task stays;
 the text in the place of others. Oversized output goes to a file with a warning (window_length 105 lines of releases before 1.0,
 sweagent/agent/summarizer.py); here its handle is the file. CAT: "Context as a Tool", arXiv 2512.22087: stable task, condensed memory, turns of
 high fidelity; no sizes are published, so the half that every cut leaves is for the turns.
@@ -54,7 +54,7 @@ class SWEAgent(Preset):
 
     def recipe(self, room: Room, ledger: Ledger) -> Recipe:  # noqa: ARG002 - it needs nothing besides
         """Mask at every step; drop the oldest only where even that is too large."""
-        masked = mask(Mask(n=self.n, polling=self.polling, first=0, before=1, words=lines_omitted))
+        masked = mask(Mask(n=self.n, polling=self.polling, words=lines_omitted))
         capped = cap(Cap(characters=self.largest, shown=_WINDOW, words=preview))
         return Recipe(
             room=room,
