@@ -70,7 +70,8 @@ def _fed(words: list[str]) -> Ran:
     if "<" not in words:
         return run(*words)
     before = sys.stdin
-    with Path(words[-1]).open(encoding="utf-8") as sys.stdin:
+    with Path(words[-1]).open(encoding="utf-8") as source:
+        sys.stdin = source
         try:
             return run(*words[: words.index("<")])
         finally:

@@ -25,6 +25,9 @@ _NO_LABEL = re.compile(r"[^A-Za-z0-9_-]+")
 _RUNNERS = frozenset({"npx", "uvx", "uv", "node", "python", "python3", "sh", "bash", "docker", "run", "tool", "exec"})
 """Words that run something, and are no name for what they run."""
 
+_ANYTHING = frozenset({"/", "index", "main", "server", "cli", "dist", "build", "src", "bin", "lib"})
+"""Parts of paths that are no name for a program."""
+
 
 def declared(specs: Iterable[str]) -> tuple[MCP, ...]:
     """Read what stands behind `--mcp`: the address of a server, or the command that starts one.
@@ -61,7 +64,9 @@ def _label(spec: str) -> str:
         name = urlsplit(spec).hostname or ""
     else:
         telling = [word for word in _words(spec) if not word.startswith("-") and PurePath(word).name not in _RUNNERS]
-        name = PurePath(telling[0]).stem if telling else ""
+        path = PurePath(telling[0] if telling else "")
+        parts = [path.stem, *reversed(path.parts[:-1])]  # dist/index.js says less than the folder it is in
+        name = next((part for part in parts if part not in _ANYTHING), path.stem)
     plain = _NO_LABEL.sub("_", name).strip("_-")
     return plain if plain[:1].isalpha() else f"server_{plain}".rstrip("_")
 

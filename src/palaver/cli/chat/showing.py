@@ -8,6 +8,7 @@ from palaver.agent import (
     Asking,
     CallEnded,
     CallProgress,
+    CallStarting,
     Compacted,
     Delivered,
     Retrying,
@@ -46,10 +47,8 @@ class Showing:
                 self._more(("thinking", index), text, "dim")
             case ToolCallDelta():
                 self._call(event)
-            case CallEnded():
-                self._result(event)
-            case CallProgress():
-                self._progress(event)
+            case CallStarting() | CallProgress() | CallEnded():
+                self._running(event)
             case BlockEvent(block=block):
                 self._aside(f"[{block.type}]")
             case Asking():
@@ -100,6 +99,20 @@ class Showing:
         if left > 0:
             shown = event.arguments.replace("\n", " ")
             self._screen.murmur(shown if len(shown) <= left else f"{shown[:left]}…", "dim")
+
+    def _running(self, event: CallStarting | CallProgress | CallEnded) -> None:
+        match event:
+            case CallStarting():
+                self._begun()
+            case CallProgress():
+                self._progress(event)
+            case CallEnded():
+                self._result(event)
+
+    def _begun(self) -> None:
+        """Mark the line of a call that runs; the calls of an earlier answer have none."""
+        if isinstance(self._part, tuple) and self._part[0] == "call":
+            self._screen.murmur(" …", "dim")
 
     def _progress(self, event: CallProgress) -> None:
         whole = f"/{event.total:g}" if event.total is not None else ""

@@ -225,7 +225,7 @@ class Talk:
         if self.session is None:
             return ""
         turn = self.turn
-        if turn.began >= 0:
+        if turn.began >= 0 and not turn.over:
             return "open" if turn.open else turn.outcome
         tail = self.dialog.tail
         return "unanswered" if turn.inbox or (tail is not None and tail.role in {Role.USER, Role.TOOL}) else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from palaver.agent import AgentCallSession, AgentEvent, Decision, decide
@@ -15,10 +16,19 @@ from palaver.cli.chat.screen import JsonScreen, Screen, one_line
 from palaver.cli.chat.showing import Showing
 from palaver.cli.chat.talk import Talk
 from palaver.cli.outcome import Exit, exit_code
-from palaver.errors import AgentFailure, CallbackFailed, InfeasibleBudget, PalaverError
+from palaver.errors import AgentFailure, AuthenticationFailed, CallbackFailed, InfeasibleBudget, PalaverError
 from palaver.messages import ToolCallContent
 
 __all__ = ["answer", "decide_about"]
+
+_KEYS: Mapping[str, str] = MappingProxyType(
+    {
+        "openai": "OPENAI_API_KEY",
+        "anthropic": "ANTHROPIC_API_KEY",
+        "google": "GEMINI_API_KEY or GOOGLE_API_KEY",
+    }
+)
+"""Where the vendors' clients look for a key. Source: each client's own documentation; nothing here reads them."""
 
 _ARGUMENTS = 2_000
 """Characters of a call's arguments that a question shows."""
@@ -98,6 +108,11 @@ def _failed(error: PalaverError, screen: Screen) -> None:
     if isinstance(told, InfeasibleBudget):
         parts = ", ".join(f"{name} {size:,}" for name, size in told.breakdown.items())
         screen.fail(f"{told.needed:,} tokens must be sent, and the budget is {told.budget:,}: {parts}. {told.hint}")
+        return
+    if isinstance(told, AuthenticationFailed):
+        screen.fail(told.message)
+        where = _KEYS.get(told.provider, "the variable that the model's provider names")
+        screen.note(f"  Its client takes the key from {where}. Then: /continue.")
         return
     screen.fail(told)
     if isinstance(error, AgentFailure) and not screen.json:

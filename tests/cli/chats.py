@@ -1,0 +1,217 @@
+"""Chats for tests: over a pipe in this process, and over a real pseudo-terminal in another one."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.cli.commands import Ran, run
+
+TOOLS = '''
+import os
+import subprocess
+import sys
+import threading
+
+from palaver import tool
+
+started = threading.Event()
+
+
+@tool
+def weather(city: str) -> str:
+    """Tell the weather of a city."""
+    return f"{city}: 7 degrees"
+
+
+@tool(needs_approval=True)
+def remove(path: str) -> str:
+    """Remove a file."""
+    return f"{path} is gone"
+
+
+@tool
+def hang() -> str:
+    """Never end."""
+    threading.Event().wait()
+    return "never"
+
+
+@tool
+def raises() -> str:
+    """Fail."""
+    raise RuntimeError("the pipe \\x1b[31m burst")
+
+
+@tool
+def binary() -> bytes:
+    """Give what nobody can read."""
+    return bytes(range(256)) * 20
+
+
+@tool
+def flood() -> str:
+    """Give a hundred megabytes."""
+    return "x" * 100_000_000
+
+
+@tool
+def prints() -> str:
+    """Print by itself, here and in a child."""
+    print("from python \\x1b]0;owned\\x07")
+    print("on standard error", file=sys.stderr)
+    subprocess.run([sys.executable, "-c", "print('from a child')"], check=True)
+    return "printed"
+
+
+@tool
+def dies() -> str:
+    """Take the process along."""
+    os._exit(9)
+'''
+
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+def call(name: str, call_id: str = "", **arguments: object) -> dict[str, object]:
+    """Give an answer of a script that calls a tool."""
+    return {"tool_calls": [{"name": name, "arguments": arguments, "id": call_id or f"call_{name}"}]}
+
+
+@dataclass(frozen=True)
+class Chats:
+    """Chats over one store."""
+
+    folder: Path
+
+    @property
+    def store(self) -> Path:
+        """The store's file."""
+        return self.folder / "chat.db"
+
+    def script(self, *answers: object, name: str = "answers.json") -> str:
+        """Write a script, and give the model's string."""
+        path = self.folder / name
+        path.write_text(json.dumps(answers), encoding="utf-8")
+        return f"scripted:{path}"
+
+    def tools(self, text: str = TOOLS, name: str = "chat_tools.py") -> Path:
+        """Write a file of tools."""
+        path = self.folder / name
+        path.write_text(text, encoding="utf-8")
+        sys.modules.pop(path.stem, None)  # the file of an earlier test
+        return path
+
+    def pipe(self, lines: str | bytes, *words: object) -> Ran:
+        """Chat in this process: what is typed comes from a pipe."""
+        before = sys.stdin
+        data = lines.encode() if isinstance(lines, str) else lines
+        sys.stdin = io.TextIOWrapper(io.BytesIO(data), encoding="utf-8")
+        try:
+            return run("chat", *words, "--store", self.store)
+        finally:
+            sys.stdin = before
+
+    @contextmanager
+    def terminal(self, *words: object, **environment: str) -> Iterator[Terminal]:
+        """Chat in another process, on a terminal; it is killed at the end of the block if it still runs."""
+        found = Terminal(self, [str(word) for word in words], environment)
+        try:
+            yield found
+        finally:
+            found.end()
+
+
+class Terminal:
+    """A chat on a pseudo-terminal."""
+
+    PATIENCE = 40.0
+
+    def __init__(self, chats: Chats, words: list[str], environment: dict[str, str]) -> None:
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 220, 0, 0))
+        program = (
+            "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
+            "from palaver.cli import main; sys.exit(main())"
+        )
+        home = {"XDG_DATA_HOME": str(chats.folder / "data"), "TERM": "xterm-256color", "LC_ALL": "C.UTF-8"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", program, "chat", *words, "--store", str(chats.store)],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
+            env=os.environ | home | environment,
+            cwd=chats.folder,
+        )
+        os.close(slave)
+        self.raw = ""
+        self._seen = 0
+
+    @property
+    def text(self) -> str:
+        """What was shown so far, without colours."""
+        return COLOURS.sub("", self.raw).replace("\r\n", "\n")
+
+    def expect(self, text: str) -> str:
+        """Wait until a text is shown behind what was expected before, and give what came in between."""
+        deadline = time.monotonic() + self.PATIENCE
+        while (at := self.text.find(text, self._seen)) < 0:
+            if not self._read(deadline):
+                raise AssertionError(f"{text!r} is not shown:\n{self.text[self._seen :]}")
+        found = self.text[self._seen : at]
+        self._seen = at + len(text)
+        return found
+
+    def _read(self, deadline: float) -> bool:
+        if not select.select([self._master], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            return False
+        try:
+            piece = os.read(self._master, 65_536)
+        except OSError:  # nobody has the other side open any more
+            return False
+        self.raw += piece.decode("utf-8", "replace")
+        return bool(piece)
+
+    def type(self, text: str, prompt: str = "> ") -> None:
+        """Wait for the prompt, and type a line."""
+        self.expect(prompt)
+        self.keys(f"{text}\r")
+
+    def keys(self, text: str) -> None:
+        """Type as it is; Ctrl-C is character 3, Ctrl-D character 4."""
+        os.write(self._master, text.encode())
+
+    def hang_up(self) -> None:
+        """Take the terminal away."""
+        os.close(self._master)
+        self._master = -1
+
+    def ended(self) -> int:
+        """Wait for the end, and give the exit code."""
+        deadline = time.monotonic() + self.PATIENCE
+        while self._master >= 0 and self._read(deadline):
+            pass
+        return self.process.wait(self.PATIENCE)
+
+    def end(self) -> None:
+        """Kill it if it still runs."""
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        if self._master >= 0:
+            os.close(self._master)
