@@ -47,7 +47,7 @@ async def ask(run: Run, step: Ask) -> None:
     _declare(run)
     closing = _closing(run) if step.final else ""
     result = await _answered(run, closing)
-    run.session.invoke_traces[run.step].append(result)
+    run.session.heard(run.step, result)
     await _take(run, result, step)
 
 

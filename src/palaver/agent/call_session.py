@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
 from palaver.agent.invoking import InvokeResult
@@ -40,7 +40,7 @@ class AgentCallSession:
         exception_retries: What was wrong with the answers that were refused.
         interrupts: The calls of tools, with what came of them.
         llm_recalls: The failures after which the provider was asked again.
-        invoke_traces: Every answer of the model, refused ones included.
+        invoke_traces: Every answer of the model, refused ones included; the newest with its request (`dialog.invocations` has all).
         delivery: The answer, once there is one.
         error: What the call failed with, or None.
         error_message: What was wrong with the newest answer, for handlers; empty when nothing was.
@@ -92,6 +92,13 @@ class AgentCallSession:
     def llm_recalls_count(self) -> int:
         """How often the provider failed and was asked again."""
         return _count(self.llm_recalls.values())
+
+    def heard(self, step: int, result: InvokeResult) -> None:
+        """Keep an answer. Only the newest has its request with it: a request holds the whole conversation, and the log gives back each."""
+        last = next((found for found in reversed(self.invoke_traces.values()) if found), None)
+        if last is not None:
+            last[-1] = replace(last[-1], request=None)
+        self.invoke_traces[step].append(result)
 
     @property
     def invokes(self) -> tuple[InvokeResult, ...]:
