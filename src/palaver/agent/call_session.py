@@ -93,6 +93,10 @@ class AgentCallSession:
         """How often the provider failed and was asked again."""
         return _count(self.llm_recalls.values())
 
+    def __repr__(self) -> str:
+        calls = _count(self.interrupts.values())
+        return f"<AgentCallSession {self.agent_name} {self.state}: answers={len(self.invokes)} tool_calls={calls}>"
+
     def heard(self, step: int, result: InvokeResult) -> None:
         """Keep an answer. Only the newest has its request with it: a request holds the whole conversation, and the log gives back each."""
         last = next((found for found in reversed(self.invoke_traces.values()) if found), None)
