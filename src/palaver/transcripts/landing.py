@@ -384,7 +384,8 @@ def _response(drafts: list[Draft]) -> str:
 
 
 def _names_places(entry: Entry) -> bool:
-    return entry.kind in {"compaction", "context_edit", "label", "pin", "quarantine"}
+    kinds = {"branch_summary", "compaction", "context_edit", "label", "pin", "quarantine"}
+    return entry.kind in kinds
 
 
 def _derived_digest(entry: Entry) -> bytes:
