@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeAlias
 
 from palaver.context.ground import Ground, Layout
@@ -112,22 +113,32 @@ class Mask:
         return edited(ground, layout, changes, _MASK)
 
     def _whole(self, ground: Ground, upto: int, layout: Layout) -> Iterator[Act]:
-        """Give the acts whose results are shown in full, the newest first; behind those that were cleared at a step before there are none."""
-        acts = ground.acts
-        for place in range(acts.count(upto) - 1, -1, -1):
-            act = acts.all[place]
-            form = layout.forms.get(act.index)
-            if act.index < layout.cut or (form is not None and any(done.operator == _MASK for done in form.done)):
-                break
-            if not touched(layout, act.index, act.answer) and act.tool.casefold() not in self.exclude:
+        """Give the acts whose results are shown in full and would be smaller cleared, the newest first."""
+        kept = (act for index in reversed(layout.kept) for act in reversed(ground.acts.at(index)))
+        for act in chain(_since_cleared(ground, upto, layout), kept):
+            if not touched(layout, act.index, act.answer) and self._counts(ground, act):
                 yield act
-        for index in reversed(layout.kept):
-            for act in reversed(acts.at(index)):
-                if not touched(layout, index, act.answer) and act.tool.casefold() not in self.exclude:
-                    yield act
+
+    def _counts(self, ground: Ground, act: Act) -> bool:
+        """Tell whether a result may ever be cleared: it is not pinned, its tool is not excluded, and its line is smaller."""
+        if ground.view.exchanges[act.index].pinned or act.tool.casefold() in self.exclude:
+            return False
+        return ground.meter.block(act.answer.content) > ground.meter.result(_line(act, self.words).text)
 
 
 _MASK = "mask"
+
+
+def _since_cleared(ground: Ground, upto: int, layout: Layout) -> Iterator[Act]:
+    """Give the acts from the cut on, the newest first, back to one that was cleared at a step before: behind it all that may be were."""
+    acts = ground.acts
+    for place in range(acts.count(upto) - 1, -1, -1):
+        act = acts.all[place]
+        form = layout.forms.get(act.index)
+        masked = form is not None and any(done.operator == _MASK for done in form.done)
+        if act.index < layout.cut or (masked and touched(layout, act.index, act.answer)):
+            return
+        yield act
 
 
 def _line(act: Act, words: Words) -> Rewrite:
