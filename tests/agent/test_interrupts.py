@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import cast
@@ -12,7 +13,7 @@ import anyio
 import pytest
 
 from palaver import MemoryStore, Prompt, Session, SqliteStore, Store
-from palaver.agent import Agent, ProviderInvoker, shut_down
+from palaver.agent import Agent, ProviderInvoker, face, shut_down
 from palaver.agent.calls import GIVEN_UP, UNKNOWN
 from palaver.errors import CallbackFailed, Conflict, InvalidInput, ModelCallFailed, RateLimited, StoreFull
 from palaver.log import Draft, Header
@@ -467,3 +468,92 @@ def test_an_unknown_store_is_nobodys_turn() -> None:
     )
     assert agent.resume("foreign").respond().content == "hi"
     assert kinds(agent.current_dialog)[3:5] == ["turn_ended", "turn_started"]
+
+
+def test_a_callback_that_hangs_does_not_hold_the_caller() -> None:
+    """What never returns blocks the loop: a caller that is interrupted three times gets away, and others are answered in another loop."""
+    hanging, release = threading.Event(), threading.Event()
+    waits: list[None] = []
+
+    class Impatient(threading.Event):
+        def wait(self, timeout: float | None = None) -> bool:  # noqa: ARG002 - the base's signature
+            hanging.wait()
+            waits.append(None)
+            raise KeyboardInterrupt
+
+    async def hang() -> None:
+        hanging.set()
+        release.wait()
+
+    outcome = face._Outcome()
+    outcome.done = Impatient()
+    stuck_portal = face._FACE.enter()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            face._run_in(stuck_portal, outcome, hang)
+        assert len(waits) == 3
+        agent, _ = scripted(["fine"])
+        agent.receive("go")
+        assert agent.respond().content == "fine"
+    finally:
+        release.set()
+        face._FACE.leave()
+        given_up = face._FACE._given_up.pop()
+        assert given_up is not None
+        given_up.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("where", ["parser", "listener", "approver", "async tool", "tool of a call aside"])
+def test_a_callback_may_have_another_agent_answer(where: str) -> None:
+    """The synchronous face works inside what runs in its loop, however deep: a callback asks another agent, and gets its answer."""
+    asked: list[object] = []
+
+    @tool
+    def deep() -> str:
+        """Ask a third agent, in a thread."""
+        third, _ = scripted(["deep"])
+        third.receive("?")
+        return str(third.respond().content)
+
+    def ask(*_: object, **__: object) -> bool:
+        if not asked:
+            asked.append(None)
+            script = [calling("deep"), "inner"] if where == "tool of a call aside" else ["inner"]
+            inner, _provider = scripted(script, Prompt(path="t/i", prompt="In.", function_list=[deep]))
+            inner.receive("?")
+            asked[0] = inner.respond().content
+        return True
+
+    @tool(needs_approval=where == "approver")
+    async def work() -> str:
+        """Work."""
+        if where == "async tool":
+            ask()
+        return "worked"
+
+    parser = ask if where in {"parser", "tool of a call aside"} else None
+    prompt = Prompt(path="t/o", prompt="Out.", function_list=[work], parser=parser)
+    agent, _ = scripted(
+        [calling("work"), "outer"],
+        prompt,
+        stream_handler=ask if where == "listener" else None,
+        approve=ask if where == "approver" else None,
+    )
+    agent.receive("go")
+    assert agent.respond().content == "outer"
+    assert asked == ["inner"]
+
+
+def test_what_a_listener_gives_does_not_matter() -> None:
+    """A listener may give anything, as `stdout.write` does; one that is a generator would hear nothing, and is told so."""
+    agent, _ = scripted(["fine"], stream_handler=lambda event: len(str(event)))
+    agent.receive("go")
+    assert agent.respond().content == "fine"
+
+    def forgotten(event: object) -> Iterator[object]:
+        yield event
+
+    deaf, _ = scripted(["fine", "fine"], stream_handler=forgotten)
+    deaf.receive("go")
+    with pytest.raises(CallbackFailed, match="generator"):
+        deaf.respond()

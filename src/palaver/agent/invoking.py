@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
@@ -18,8 +19,8 @@ from palaver.wire import Call, Request
 
 __all__ = ["InvokeResult", "Invoker", "ProviderInvoker", "StreamHandler"]
 
-StreamHandler: TypeAlias = Callable[[Any], Awaitable[None] | None]
-"""Anything that is called with each event, plainly or to be awaited."""
+StreamHandler: TypeAlias = Callable[[Any], object]
+"""Anything that is called with each event. What it gives is awaited where that can be done, and is nothing otherwise."""
 
 _CALL_FIELDS = frozenset(each.name for each in fields(Call)) - {"model", "parameters", "then"}
 
@@ -188,5 +189,5 @@ class ProviderInvoker:
 async def _tell(handler: StreamHandler | None, event: Event | Asking) -> None:
     if handler is not None:
         waiting = handler(event)
-        if waiting is not None:
+        if inspect.isawaitable(waiting):
             await waiting

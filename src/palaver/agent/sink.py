@@ -62,5 +62,7 @@ class Sink:
             except Exception as error:  # noqa: BLE001 - as above
                 self.fault = error
                 return
-            if waiting is not None:
+            if inspect.isawaitable(waiting):
                 self._owed.append(waiting)
+            elif inspect.isgenerator(waiting) or inspect.isasyncgen(waiting):
+                self.fault = TypeError("it is a generator, of which nothing runs when it is called: take out the yield")
