@@ -28,7 +28,7 @@ class Node:
         first_k: How many leading messages the fork asked for, or None for a root.
         inherited: How many messages the ranges hold.
         created_at: When it was made, in seconds since 1970-01-01 UTC.
-        relation: What it is to its parent: `root`, `fork`, `subagent`, `rewrite`.
+        relation: What it is to its parent: `root`, `fork`, `rewind`, `subagent`, `rewrite`, `repair`.
         metadata: What its maker wants kept with it; JSON values.
     """
 

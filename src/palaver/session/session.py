@@ -180,7 +180,7 @@ class Session:
     def root(self) -> Dialog:
         """The dialog to go on with: the first one, or of an imported session the one with its newest entry.
 
-        It need not be a root of the tree: an import takes the branch that the conversation went on in.
+        It need not be a root of the tree: an import takes the branch that the conversation went on in, and a rewind the one that it made.
 
         Raises:
             UnknownDialog: It has none yet.
