@@ -18,6 +18,7 @@ from palaver.session import Session
 from palaver.store import Store, open_store
 from tests.cli.chats import Chats, call
 from tests.cli.commands import PROGRAM, Ran
+from tests.tools import everything
 
 
 @pytest.fixture
@@ -166,6 +167,14 @@ def test_a_provider_that_fails_is_told_in_one_line(chats: Chats, answer: object,
     assert chats.pipe("Once\n", "-m", chats.script(answer), "-s", f"only-{kind}").code == 3
 
 
+def test_a_provider_is_asked_again_and_it_is_said(chats: Chats) -> None:
+    """A rate limit, and an answer that breaks off in the middle, are told, and the model is asked again."""
+    limit = {"text": "Half an", "error": {"kind": "RateLimited", "message": "slow down", "retry_after": 0.01}}
+    ran = chats.pipe("One\n", "-m", chats.script(limit, "A whole answer."))
+    assert "! slow down Asking again …" in ran.err
+    assert ran.out == "Half an\nA whole answer.\n"
+
+
 def test_a_turn_that_failed_is_tried_again_when_asked(chats: Chats) -> None:
     """/continue asks again after a failure, and says so when everything is answered."""
     refused = {"error": {"kind": "RequestRefused", "message": "not today"}}
@@ -298,6 +307,25 @@ def test_a_rewind_never_parts_a_call_from_its_result(chats: Chats) -> None:
     ]  # fmt: skip
 
 
+def test_a_rewind_to_the_very_beginning_keeps_nothing_and_loses_nothing(chats: Chats) -> None:
+    """All messages can be taken back; the branch they stand on is still there."""
+    chats.pipe("q1\nq2\n/rewind 2\nq3\n", "-m", chats.script("a1", "a2", "a3"), "-s", "anew")
+    assert said(chats, "anew") == ["user: q3", "assistant: a3"]
+    assert "On the branch 'main' now: 4 messages." in chats.pipe("/switch main\n", "-s", "anew").err
+
+
+def test_a_rewind_says_what_stays_done(chats: Chats) -> None:
+    """Files that tools wrote since are named in the preview: a rewind changes no file."""
+    tools = chats.tools(
+        "from palaver import tool\n\n\n@tool\ndef write_file(path: str, content: str) -> str:\n"
+        '    """Write a file."""\n    return "written"\n',
+        "writing.py",
+    )
+    model = chats.script("a1", call("write_file", path="notes.txt", content="x"), "Done.")
+    ran = chats.pipe("q1\nwrite it\n/rewind\n", "-m", model, "--tools", tools)
+    assert "What tools did stays done: wrote notes.txt." in ran.err
+
+
 def test_too_far_back_is_told(chats: Chats) -> None:
     """/rewind knows how many messages there are, and takes numbers only."""
     ran = chats.pipe("q1\n/rewind 2\n/rewind none\n/rewind 0\n", "-m", chats.script("a1"))
@@ -388,6 +416,32 @@ def test_a_server_that_is_nothing_is_refused() -> None:
     with pytest.raises(InvalidInput, match="empty"):
         declared([""])
 
+
+@pytest.mark.skipif(everything.why_missing() is not None, reason=str(everything.why_missing()))
+def test_a_server_is_connected_to_once_for_the_whole_chat(chats: Chats) -> None:
+    """Several turns call the tools of one process, which ends with the chat; a configuration's servers are kept likewise."""
+    script = f"echo $$ >> {chats.folder}/pids; exec node {everything.PROGRAM} stdio"
+    (chats.folder / "agents.yaml").write_text(SERVED.format(script=script), encoding="utf-8")
+    model = chats.script(*(answer for _ in range(3) for answer in (call("echo", message="hello"), "Said.")))
+    words = ("-m", model, "--mcp", f"sh -c '{script}'")
+    ran = chats.pipe("One\nTwo\nThree\n", *words)
+    assert ran.err.count("   Echo: hello") == 3
+    assert ran.out == "Said.\n" * 3
+    again = chats.pipe("One\nTwo\n", "-m", model, "--config", "agents.yaml")
+    assert again.err.count("   Echo: hello") == 2
+    pids = (chats.folder / "pids").read_text(encoding="utf-8").split()
+    assert len(pids) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+SERVED = """
+agent_configs:
+  - name: echoes
+    model_name: some-model
+    system_prompt: Echo.
+    mcp_servers:
+      - {{server_label: all, command: sh, args: [-c, "{script}"]}}
+"""
 
 CONFIG = """
 global: {model_name: some-model, invoker: {invoker: scripted, script: [Well met.]}}

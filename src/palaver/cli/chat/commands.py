@@ -15,6 +15,8 @@ from palaver.cli.chat.screen import Screen, one_line
 from palaver.cli.chat.talk import Talk
 from palaver.errors import InvalidInput, NotFound
 from palaver.messages import Message, Role, ToolCallContent
+from palaver.session import Dialog
+from palaver.session.rewinding import Rewind
 
 __all__ = ["COMMANDS", "Command", "Next", "run_command"]
 
@@ -124,13 +126,23 @@ def _rewind(at: At, words: str) -> None:
     hidden = len(shown) - _PREVIEW
     for text in shown if hidden <= 0 else [*shown[:_PREVIEW], f"  … {hidden} more"]:
         at.screen.note(text)
+    for told in () if cut.looked is None else _done_since(cut.looked):
+        at.screen.note(told)
     if not agreed(at, f"Rewind {len(cut.gone)} messages?"):
         return
     before = at.talk.branch
-    at.talk.fork(cut=cut)
+    at.talk.rewind(cut)
     at.screen.note(
         f"On the branch {at.talk.branch!r} now, with {cut.kept} messages. Nothing is lost: /switch {before} goes back."
     )
+
+
+def _done_since(looked: Rewind[Dialog]) -> Iterator[str]:
+    """Say what tools did that a rewind does not take back, as far as their calls name it."""
+    did = [f"wrote {one.path}" for one in looked.files if one.wrote]
+    did += [f"ran {one_line(command, _GIST)}" for command in looked.commands]
+    if did:
+        yield f"  What tools did stays done: {', '.join(did[:_PREVIEW])}{' …' if len(did) > _PREVIEW else ''}."
 
 
 def _gist(message: Message) -> str:

@@ -61,7 +61,7 @@ class Chat:
             tired = False
             if line is None or self._take(line) == Next.QUIT:
                 break
-        self._leave(line_open=self._lines.asks)
+        self._leave()
         return Exit.OK if self._lines.asks else self._ended
 
     def _prompt(self) -> str:
@@ -69,15 +69,13 @@ class Chat:
         return self._screen.prompt("> " if branch == MAIN else f"{branch}> ")
 
     def _take(self, line: str) -> str:
+        """Do what a line says. A Ctrl-C that comes a moment too late to interrupt anything ends nothing."""
         if not line.strip():
             return Next.READ
         try:
-            if line.startswith("/"):
-                what = run_command(line.strip(), self._talk, self._screen, self._lines)
-            else:
-                self._talk.begin()
-                self._talk.agent.receive(line.removeprefix(" ") if line.startswith(" /") else line)
-                what = Next.ANSWER
+            what = self._done(line)
+            if what == Next.ANSWER:
+                self._answer()
         except PalaverError as error:
             self._screen.fail(error)
             self._ended = exit_code(error)
@@ -85,9 +83,14 @@ class Chat:
         except KeyboardInterrupt:
             self._screen.note("Interrupted.", "yellow")
             return Next.READ
-        if what == Next.ANSWER:
-            self._answer()
         return what
+
+    def _done(self, line: str) -> str:
+        if line.startswith("/"):
+            return run_command(line.strip(), self._talk, self._screen, self._lines)
+        self._talk.begin()
+        self._talk.agent.receive(line.removeprefix(" ") if line.startswith(" /") else line)
+        return Next.ANSWER
 
     def _answer(self) -> None:
         self._ended = answer(self._talk, self._screen, self._lines, agree=self._agree)
@@ -140,9 +143,9 @@ class Chat:
                 more = [f"… {len(lines) - _RECALLED} more lines"] if len(lines) > _RECALLED else []
                 self._screen.note("\n".join([*lines[:_RECALLED], *more]))
 
-    def _leave(self, *, line_open: bool) -> None:
+    def _leave(self) -> None:
         session = self._talk.session
-        if session is not None and line_open:
+        if session is not None and self._lines.asks:
             self._screen.note(
                 f"Kept as {session.name!r}: `palaver chat --session {session.session_id[:12]}` takes it up again."
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import count
@@ -11,11 +11,12 @@ from palaver.agent import Agent, ProviderInvoker, open_calls
 from palaver.agent.turn import Turn, read_turn
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import DialogId, new_dialog_id, now
-from palaver.log import MessageEntry, Node, Span, decode_entry
+from palaver.log import Handle, MessageEntry, Node, Span, decode_entry
 from palaver.messages import Message, Role, ToolCallContent
 from palaver.models import Provider, connect_model
 from palaver.models.retry import Retry
 from palaver.session import Dialog, Session
+from palaver.session.rewinding import REWIND, Rewind
 from palaver.store import Store
 from palaver.view import held
 
@@ -39,11 +40,13 @@ class Cut:
         ranges: The entries before it.
         kept: How many messages they hold.
         gone: The messages from there on.
+        looked: What going back there would do; None where nothing would stay.
     """
 
     ranges: tuple[Span, ...]
     kept: int
     gone: tuple[Message, ...]
+    looked: Rewind[Dialog] | None
 
 
 class Talk:
@@ -128,10 +131,13 @@ class Talk:
         if self.session is None:
             return {}
         found: dict[str, Node] = {}
+        numbers = {"fork": count(1), REWIND: count(1)}
         for node in self.store.nodes(self.session.session_id):
             if node.relation != "subagent":
-                given = str(node.metadata.get(_NAME) or (MAIN if node.parent_id is None else node.dialog_id[:8]))
-                found[given if given not in found else node.dialog_id[:8]] = node
+                given = node.metadata.get(_NAME) or (MAIN if node.parent_id is None else "")
+                if not given and node.relation in numbers:
+                    given = f"{node.relation}-{next(numbers[node.relation])}"
+                found[str(given) if given and given not in found else node.dialog_id[:8]] = node
         return found
 
     @property
@@ -157,31 +163,41 @@ class Talk:
             raise NotFound(name, what="branch", close=near, hint=f"There are: {', '.join(branches) or MAIN}.")
         return self._talk_in(self.held.dialog(node.dialog_id))
 
-    def fork(self, name: str = "", cut: Cut | None = None) -> Dialog:
-        """Branch off, from the end or from a cut, and talk in the branch. Nothing is copied, and nothing is taken from this one.
+    def fork(self, name: str = "") -> Dialog:
+        """Branch off from the end, and talk on the branch. Nothing is copied.
 
         Raises:
             InvalidInput: Another branch has the name.
         """
         dialog = self.dialog.reload()
-        branches = self.branches
-        if name in branches:
+        if name in self.branches:
             raise InvalidInput(f"There is a branch {name!r} already.", hint="/switch to it, or take another name.")
-        chosen = name or next(one for one in _names("rewind" if cut else "fork") if one not in branches)
-        kept = len(dialog.messages) if cut is None else cut.kept
+        return self._branch(dialog, held(self.store, dialog.dialog_id, None), len(dialog.messages), "fork", name)
+
+    def rewind(self, cut: Cut) -> Dialog:
+        """Branch off from a cut, and talk on the branch. Nothing is taken from this one.
+
+        Raises:
+            Conflict: Something was said since the cut was looked at.
+        """
+        if cut.looked is not None:
+            return self._talk_in(cut.looked.apply())
+        return self._branch(self.dialog, cut.ranges, cut.kept, REWIND, "")  # to before the very first message
+
+    def _branch(self, dialog: Dialog, ranges: tuple[Span, ...], kept: int, relation: str, name: str) -> Dialog:
         node = Node(
             dialog_id=new_dialog_id(),
             session_id=dialog.session_id,
-            owner=self.agent.name,
+            owner=dialog.owner,
             parent_id=dialog.dialog_id,
-            ranges=held(self.store, dialog.dialog_id, None) if cut is None else cut.ranges,
+            ranges=ranges,
             split_point=kept,
             last_n=0,
             first_k=kept,
             inherited=kept,
             created_at=now(),
-            relation="fork" if cut is None else "rewind",
-            metadata={_NAME: chosen},
+            relation=relation,
+            metadata={_NAME: name} if name else {},
         )
         self.store.create_dialog(node)
         return self._talk_in(self.held.dialog(node.dialog_id))
@@ -206,7 +222,8 @@ class Talk:
                     ranges.append(Span(span.dialog, span.start, seq))
                 break
             ranges.append(span)
-        return Cut(tuple(ranges), kept, tuple(dialog.messages[kept:]))
+        looked = dialog.rewind(Handle(ranges[-1].dialog, ranges[-1].stop - 1)) if ranges else None
+        return Cut(tuple(ranges), kept, tuple(dialog.messages[kept:]), looked)
 
     # --- the turn -----------------------------------------------------------------------------------------------------------------
 
@@ -250,10 +267,6 @@ class Talk:
         self.agent.llm_invoker = ProviderInvoker(provider, Retry())
         self.agent.model = model
         self.spec = spec
-
-
-def _names(word: str) -> Iterator[str]:
-    return (f"{word}-{number}" for number in count(1))
 
 
 def _said_by_the_user(store: Store, dialog_id: DialogId) -> list[tuple[DialogId, int, int]]:
