@@ -82,6 +82,7 @@ MESSAGES: tuple[Message, ...] = (
     ),
     CustomMessage(custom_type="note", contents=(TextContent("x"),), in_context=True, metadata={"display": False}),
     AssistantMessage(contents=(), error="it broke", stop_reason="error"),
+    UserMessage(content="at no time", timestamp=0.0),
 )
 
 

@@ -154,6 +154,9 @@ def _read(store: Store, session_id: SessionId) -> _Tree:
     apart = _apart(nodes)
     ends: dict[Handle, Handle | None] = {}  # what is not written is stood for by what came before it
     keys: set[str] = {_NAME_ID}
+    begun = _micro(
+        store.session(session_id).created_at
+    )  # the time of what was recorded without one, as readers take it
     for node in nodes:
         if node.dialog_id in apart:
             continue
@@ -168,7 +171,7 @@ def _read(store: Store, session_id: SessionId) -> _Tree:
                 continue
             key = _key(entry, place, keys)
             keys.add(key)
-            tree.add(_Link(place, parent, _micro(_at(entry)), key))
+            tree.add(_Link(place, parent, _micro(_at(entry)) or begun, key))
     return tree
 
 

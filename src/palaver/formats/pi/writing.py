@@ -50,7 +50,8 @@ def written(message: Message, key: str, at: float) -> dict[str, Any] | None:
     said = _said(message)
     if said is None:
         return None
-    said["timestamp"] = int(message.timestamp * 1000)
+    if message.timestamp > 0:
+        said["timestamp"] = int(message.timestamp * 1000)
     have = messages.read(said, key, at).to_dict()
     want = message.to_dict()
     beside = {name: want.get(name) for name in sorted({*have, *want}) if have.get(name) != want.get(name)}
