@@ -186,3 +186,13 @@ def test_a_recorded_session_keeps_its_chain(recording: Recording, tmp_path: Path
     for message in (*one, *other):
         message["metadata"].pop("dialog_id", None)
     assert one == other
+
+
+@pytest.mark.parametrize("recording", recordings("claude_code", "codex", "mini_swe_agent", "tau2_bench", each=1))
+def test_sessions_of_other_agents_come_back_from_a_file_with_parents(recording: Recording, tmp_path: Path) -> None:
+    """Whatever agent recorded a session: its file with parents is read without a loss, and written again it is the same file."""
+    store = MemoryStore()
+    imported = next(Importer(store, keep_source=False).import_path(recording.path))
+    first = exported(store, imported.session_id)
+    again, session_id = brought_back(first, tmp_path)
+    assert exported(again, session_id) == first
