@@ -1,5 +1,6 @@
 """Turns: what is asked, what is run, what the log holds afterwards, and what the caller gets."""
 
+from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -8,10 +9,18 @@ import anyio
 import pytest
 
 from palaver import MemoryStore, Prompt, Session, SqliteStore, Store
-from palaver.agent import Agent, ProviderInvoker
-from palaver.errors import InvalidInput, ModelCallFailed, NoActiveDialog, StepsExhausted, UnknownDialog
+from palaver.agent import Agent, InvokeResult, ProviderInvoker
+from palaver.errors import (
+    CallbackFailed,
+    InvalidInput,
+    InvalidPrompt,
+    ModelCallFailed,
+    NoActiveDialog,
+    StepsExhausted,
+    UnknownDialog,
+)
 from palaver.log.entries import CallStarted, Custom, TurnEnded, TurnStarted
-from palaver.messages import Role, ToolResultContent
+from palaver.messages import Role, ToolResultContent, UserMessage
 from palaver.models import ScriptedProvider
 from palaver.prompts import DefaultHandler, DefaultTagParser
 from palaver.tools import CallContext, ToolReply, tool
@@ -456,3 +465,56 @@ def test_a_session_resumed_by_hand_is_gone_on_with_too() -> None:
     assert other.adopt("main", dialog).respond().content == "3"
     assert roles(dialog) == ["system", "user", "tool_call", "tool", "assistant"]
     assert len(provider.requests) == 2
+
+
+@pytest.mark.parametrize("profile", ["openai-chat", "openai-responses", "anthropic", "gemini"])
+def test_more_calls_than_one_turn_takes(profile: str) -> None:
+    """G1: 300 calls in one answer are all run, and the next requests stay valid, where a provider takes 128 in one turn only."""
+    many = {"tool_calls": [{"name": "add", "arguments": {"a": n, "b": 0}, "id": f"c{n}"} for n in range(300)]}
+    agent, provider = scripted([many, "done", "again"], adder(), profile=profile)
+    agent.receive("all of them")
+    assert agent.respond().content == "done"
+    agent.receive("?")
+    assert agent.respond().content == "again"
+    provider.requests[-1].check()
+    if profile == "openai-chat":
+        said = provider.requests[-1].body["messages"]
+        assert [len(one["tool_calls"]) for one in said if one.get("tool_calls")] == [128, 128, 44]
+        assert [one["content"] for one in said if one["role"] == "tool"] == [str(n) for n in range(300)]
+        assert len([one for one in provider.requests[-1].report if "one takes 128" in one.why]) == 2
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [None, "hello", InvokeResult(message="hello"), InvokeResult(message=UserMessage(content="hello"))],  # type: ignore[arg-type]
+)
+def test_an_invoker_that_gives_nonsense_is_a_typed_failure(nonsense: object) -> None:
+    """What is no `InvokeResult` with an assistant's message never becomes an answer; the error has the session."""
+
+    class Odd:
+        async def invoke(self, *_: object, **__: object) -> object:
+            return nonsense
+
+    agent = Agent("tester", adder(), MODEL, Odd())  # type: ignore[arg-type]
+    agent.open("main").receive("go")
+    with pytest.raises(CallbackFailed, match="InvokeResult") as caught:
+        agent.respond()
+    assert caught.value.session.state == "failure"
+    assert roles(agent.current_dialog) == ["system", "user"]
+
+
+def test_a_parser_that_never_runs_is_refused() -> None:
+    """A coroutine function or a generator as parser would parse nothing: a typed error, and the model is not asked to repair it."""
+
+    async def waits(text: str) -> str:
+        return text
+
+    def yields(text: str) -> Iterator[str]:
+        yield text
+
+    for parser in (waits, yields):
+        agent, provider = scripted(["x"], Prompt(path="t/p", prompt="Go.", parser=parser))
+        agent.receive("go")
+        with pytest.raises(InvalidPrompt, match="nothing of it has run"):
+            agent.respond()
+        assert len(provider.requests) == 1

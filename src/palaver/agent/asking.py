@@ -155,6 +155,7 @@ async def _followed(run: Run, closing: str, asked: Asked) -> InvokeResult:
             api_type=settings.api_type,
             stream_handler=run.hear,
         )
+        _require_answer(result)
     except PalaverError:
         raise
     except Exception as error:
@@ -164,6 +165,15 @@ async def _followed(run: Run, closing: str, asked: Asked) -> InvokeResult:
     if not run.asked:  # an invoker that does not say what it sends
         run.dialog.annotate(Invocation(model=settings.model, manifest={"at": working.at}))
     return result
+
+
+def _require_answer(result: object) -> None:
+    """Insist that an invoker of the caller's gave what it says it gives."""
+    if not isinstance(result, InvokeResult):
+        raise TypeError(f"it gave a {type(result).__name__}, not an InvokeResult")
+    said: object = result.message
+    if said is not None and not (isinstance(said, Message) and said.is_assistant_side):
+        raise TypeError(f"the message of its InvokeResult is a {type(said).__name__}, not an AssistantMessage")
 
 
 def _seen(run: Run, closing: str) -> Working:

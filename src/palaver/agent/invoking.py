@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from palaver.agent.events import Asking
-from palaver.errors import BrokenAnswer, ParseError
+from palaver.errors import BrokenAnswer, InvalidPrompt, ParseError
 from palaver.messages import APITypes, AssistantMessage, InvokeCost, Message
 from palaver.messages.frozen import EMPTY
 from palaver.models import Assembly, Event, Provider
@@ -152,6 +152,8 @@ class ProviderInvoker:
         if prompt is not None and not message.is_function_call:
             try:
                 known["parsed"] = prompt.parse(message.text_content(), **(parser_args or {}))
+            except InvalidPrompt:  # no answer could please this parser: asking again would only cost
+                raise
             except Exception as error:  # noqa: BLE001 - whatever a parser of the caller's raises, the answer is refused for it
                 errors = (error,)
         return InvokeResult(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from palaver.errors import ParseError
+from palaver.errors import InvalidPrompt, ParseError
 
 __all__ = ["DefaultTagParser", "ParseFunction", "Parser", "parse_with"]
 
@@ -34,10 +35,20 @@ def parse_with(parser: Parser | ParseFunction | None, content: str, runtime_args
 
     A mapping is kept and gets the text as `raw` where it has none; another value stands under `value`. Without a parser
     nothing was parsed: the mapping is empty.
+
+    Raises:
+        InvalidPrompt: The parser is a coroutine function or a generator.
     """
     if parser is None:
         return {}
     found = parser.parse(content, **runtime_args) if isinstance(parser, Parser) else parser(content, **runtime_args)
+    if inspect.iscoroutine(found):
+        found.close()
+    if inspect.isawaitable(found) or inspect.isgenerator(found) or inspect.isasyncgen(found):
+        raise InvalidPrompt(
+            f"The parser gave a {type(found).__name__}: nothing of it has run.",
+            hint="Parsers are plain functions: take out the async or the yield.",
+        )
     parsed = dict(found) if isinstance(found, Mapping) else {"value": found}
     parsed.setdefault("raw", content)
     return parsed

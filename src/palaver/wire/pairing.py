@@ -80,6 +80,7 @@ class _Pairing:
 
     def __init__(self, profile: Profile, names: Names, notes: Notes) -> None:
         self._pattern = profile.calls.id
+        self._most = profile.calls.most
         self._as_objects = profile.calls.arguments == "object"
         self._names = names
         self._notes = notes
@@ -91,15 +92,32 @@ class _Pairing:
             others = replies
             if speech is not None:
                 asked = [part.id for part in speech.parts if isinstance(part, CallPart)]
-                sent = self._sent(speech)
-                yield sent
                 answers, others = _matched(asked, replies)
-                calls = [part for part in sent.parts if isinstance(part, CallPart)]
-                if calls:
-                    yield Speech("tool", tuple(map(self._answer, calls, answers)))
+                left = iter(answers)
+                for sent in self._few(self._sent(speech)):
+                    yield sent
+                    calls = [part for part in sent.parts if isinstance(part, CallPart)]
+                    if calls:
+                        yield Speech("tool", tuple(map(self._answer, calls, left)))
             for reply in others:
                 if reply.parts:
                     yield self._without_results(reply)
+
+    def _few(self, speech: Speech) -> Iterator[Speech]:
+        """Give an assistant's words in as many turns as its calls need, where the provider takes so many in one turn only."""
+        if self._most is None or sum(isinstance(part, CallPart) for part in speech.parts) <= self._most:
+            yield speech
+            return
+        parts: list[Part] = []
+        count = 0
+        for part in speech.parts:
+            if isinstance(part, CallPart) and count == self._most:
+                self._notes.add(part.origin, "call", How.CHANGED, f"it stands in another turn: one takes {count} calls")
+                yield replace(speech, parts=tuple(parts))
+                parts, count = [], 0
+            parts.append(part)
+            count += isinstance(part, CallPart)
+        yield replace(speech, parts=tuple(parts))
 
     def _sent(self, speech: Speech) -> Speech:
         """Give an assistant's words with the ids and names of the wire."""
