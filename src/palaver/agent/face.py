@@ -143,7 +143,7 @@ def _run_in(portal: BlockingPortal, outcome: _Outcome, function: Callable[[], Aw
             try:
                 if interrupted:
                     future.cancel()
-                outcome.done.wait()
+                outcome.done.wait(1.0)  # not for ever: a signal just before it would be noticed only at its end
             except BaseException as error:  # noqa: BLE001 - raised below, when the call has ended or is given up
                 interrupted.append(error)
     finally:
