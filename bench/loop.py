@@ -1,4 +1,6 @@
-"""A tool round of an agent: what it costs must be what is new in it, however long the conversation before, and wherever in the turn.
+"""A tool round of an agent: it must cost the same wherever in the turn it stands, and whatever the log has that the model is not shown.
+
+What is shown does cost: each request is compiled and checked whole.
 
 Each round is timed from the moment the model is asked to the moment it is asked again: its answer, the call, the result, and the next request.
 The model is a script, and the tool does nothing. LLLM's loop stands beside ours. It keeps nothing on a disk, and its script compiles no
@@ -7,45 +9,59 @@ request, while ours does both; what it does is copy the dialog before each call 
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from bench.measure import Row, microseconds, resident, text
+from bench.measure import Row, microseconds, resident, text, timed
 from palaver import AssistantMessage, Message, Prompt, ToolCallContent, ToolMessage, ToolResultContent, tool
-from palaver.agent import Agent, ProviderInvoker
+from palaver.agent import Agent
 from palaver.models import ScriptedProvider
 from palaver.store import MemoryStore, SqliteStore, Store
 
-DEPTHS = (200, 2_000, 10_000)
-ROUNDS = 100
+DEPTHS = {200: 100, 2_000: 100, 10_000: 30}
+"""Messages before the turn, and how many rounds of tools it has."""
 FEW = 10
 WINDOW = 20_000
 """Tokens of the view that a compaction leaves, as one does before the model's window is full; a request is compiled whole, so a round costs
 what the view has, and what the log has costs nothing."""
-MANY_COPIES = 300_000
-"""How many messages LLLM may copy in one run: it keeps all copies, at more than a kilobyte each."""
+
+
+class Turn(NamedTuple):
+    """What a turn took.
+
+    Attributes:
+        lengths: How long each round took, in seconds.
+        kept: What memory grew by, in MB.
+        request: How long compiling and checking a request takes at its end, in seconds; 0 where nobody does.
+    """
+
+    lengths: list[float]
+    kept: float
+    request: float = 0.0
 
 
 def run(folder: Path, *, quick: bool) -> list[Row]:
-    """Time 100 rounds on top of conversations of several lengths: on the disk, in memory, and LLLM's."""
+    """Time rounds on top of conversations of several lengths: on the disk, in memory, and LLLM's."""
     rows: list[Row] = []
-    for depth in DEPTHS:
-        if quick and depth > DEPTHS[1]:
+    for depth, rounds in DEPTHS.items():
+        if quick and depth > 1_000:
             continue
         with closing(SqliteStore(folder / f"loop-{depth}.db")) as store:
-            durable = _ours(store, depth)
-        rows += _told(f"a tool round on {depth:,} messages, durable", durable)
-        rows += _told(f"  in memory, on {depth:,}", _ours(MemoryStore(), depth))
+            durable = _ours(store, depth, rounds)
+        rows += _told(f"a tool round on {depth:,} messages, durable", durable.lengths)
+        rows.append(Row("    of which compiling and checking the request", microseconds(durable.request)))
+        rows.append(Row(f"    what it keeps of {rounds} rounds", f"{durable.kept:,.0f} MB"))
+        rows += _told(f"  in memory, on {depth:,}", _ours(MemoryStore(), depth, rounds).lengths)
         with closing(SqliteStore(folder / f"compacted-{depth}.db")) as store:
-            rows += _told(
-                f"  durable, on {depth:,} compacted to {WINDOW:,} tokens", _ours(store, depth, compacted=True)
-            )
-        rows += _lllm_rows(depth, median(durable))
+            small = _ours(store, depth, rounds, compacted=True)
+        rows += _told(f"  durable, on {depth:,} compacted to {WINDOW:,} tokens", small.lengths)
+        rows += _lllm_rows(depth, rounds, median(durable.lengths))
     return rows
 
 
@@ -68,26 +84,36 @@ def _lengths(times: list[float]) -> list[float]:
 # --- ours -----------------------------------------------------------------------------------------------------------------------
 
 
-def _ours(store: Store, depth: int, *, compacted: bool = False) -> list[float]:
-    """Let an agent of ours call a tool in each of its rounds, and give how long each took, in seconds."""
+def _ours(store: Store, depth: int, rounds: int, *, compacted: bool = False) -> Turn:
+    """Let an agent of ours call a tool in each of its rounds."""
     times: list[float] = []
 
     def answer(_request: object) -> object:
         times.append(time.perf_counter())
-        if len(times) > ROUNDS:
+        provider.requests.clear()  # else the script keeps all of them
+        if len(times) > rounds:
             return "Done."
         return {"tool_calls": [{"name": "read", "arguments": {"path": f"{len(times)}.py"}, "id": f"now_{len(times)}"}]}
 
     prompt = Prompt(path="bench/reader", prompt="You read files.", function_list=[tool(read)])
-    invoker = ProviderInvoker(ScriptedProvider(answer))
-    agent = Agent("reader", prompt, "gpt-5", invoker, store=store, max_interrupt_steps=ROUNDS + 1)
+    provider = ScriptedProvider(answer)
+    agent = Agent("reader", prompt, "gpt-5", provider, store=store, max_interrupt_steps=rounds + 1)
     agent.open("main")
     agent.current_dialog.append([message for number in range(depth // 2) for message in _round(number)])
     if compacted:
         agent.current_dialog.commit(agent.current_dialog.compose("default", WINDOW, model="gpt-5"))
     agent.receive("Go on.")
+    before = _settled()
     agent.respond()
-    return _lengths(times)
+    kept = (_settled() - before) / 2**20
+    request = median(timed(lambda: agent.current_dialog.request("openai-chat", "gpt-5")) for _ in range(5))
+    return Turn(_lengths(times), kept, request)
+
+
+def _settled() -> int:
+    """Give the memory in use once the garbage is gone, in bytes."""
+    gc.collect()
+    return resident()
 
 
 async def read(path: str) -> str:
@@ -109,25 +135,22 @@ def _round(number: int) -> tuple[Message, Message]:
 # --- LLLM -----------------------------------------------------------------------------------------------------------------------
 
 
-def _lllm_rows(depth: int, ours: float) -> Iterator[Row]:
-    rounds = max(FEW, min(ROUNDS, MANY_COPIES // depth))
-    before = resident()
+def _lllm_rows(depth: int, rounds: int, ours: float) -> Iterator[Row]:
     try:
         theirs = _lllm(depth, rounds)
     except ImportError as missing:
         yield Row("  LLLM's loop", f"not installed ({missing.name})")
         return
-    grown = (resident() - before) / 2**20
     yield Row(
         f"  LLLM's loop on {depth:,}, against it",
-        microseconds(median(theirs)),
+        microseconds(median(theirs.lengths)),
         microseconds(ours),
-        f"{median(theirs) / ours:.1f}",
+        f"{median(theirs.lengths) / ours:.1f}",
     )
-    yield Row(f"    what it keeps of {rounds} rounds", f"{grown:,.0f} MB")
+    yield Row(f"    what it keeps of {rounds} rounds", f"{theirs.kept:,.0f} MB")
 
 
-def _lllm(depth: int, rounds: int) -> list[float]:
+def _lllm(depth: int, rounds: int) -> Turn:
     """Let an agent of LLLM's do the same."""
     from lllm.runtimes import native as theirs  # noqa: PLC0415 - a peer that may not be installed
     from lllm.runtimes.native.invokers.base import BaseInvoker  # noqa: PLC0415 - the same
@@ -156,5 +179,6 @@ def _lllm(depth: int, rounds: int) -> list[float]:
         agent.current_dialog.append(called(number))
         result = said(text(1_000, number % 64), role="tool", metadata={"tool_call_id": f"call_{number}"})
         agent.current_dialog.append(result)
+    before = _settled()
     agent.respond()
-    return _lengths(times)
+    return Turn(_lengths(times), (_settled() - before) / 2**20)
