@@ -9,6 +9,7 @@ from palaver.messages import TextContent
 from palaver.models import ScriptedProvider
 from palaver.testing.kills import dying_store
 from palaver.tools import tool
+from palaver.wire import Request
 from tests.agent.helper import MODEL, calling, roles, scripted, sent
 from tests.agent.test_kills import Died, die
 
@@ -176,3 +177,22 @@ def test_unknown_words_are_refused() -> None:
     helper, _ = worker([])
     with pytest.raises(InvalidInput, match="everything"):
         subagent(helper, inherits="everything")  # type: ignore[arg-type]
+
+
+def test_a_sub_agent_that_calls_itself_comes_to_an_end() -> None:
+    """Sub-agents are eight deep at most: the last one reads that it has to do the task itself, and every answer comes back."""
+    refused: list[str] = []
+
+    def answer(request: Request) -> object:
+        said = request.body["messages"][-1]
+        if said["role"] != "tool":
+            return calling("digger", task="Dig.")
+        refused.extend([said["content"]] if "no more" in said["content"] else [])
+        return "dug"
+
+    helper, _ = worker(answer)
+    helper.tools = (subagent(helper),)
+    helper.open("main").receive("Dig.")
+    assert helper.respond().content == "dug"
+    assert len(refused) == 1
+    assert len(Session.open("digger_main", helper.store).dialogs) == 9

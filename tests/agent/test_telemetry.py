@@ -3,6 +3,7 @@
 import threading
 from typing import Any
 
+import anyio
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -171,3 +172,48 @@ def test_content_is_there_when_it_is_asked_for() -> None:
     spans = named(exporter)
     assert dict(spans["execute_tool add"].attributes or {})["gen_ai.tool.call.result"] == "3"
     assert "It is 3." in str(dict(spans[f"chat {MODEL}"].attributes or {})["gen_ai.output.messages"])
+
+
+def test_calls_of_the_same_id_are_not_mixed_up() -> None:
+    """A sub-agent's call may have the id of the call that began it: each span has its own length, parent and end."""
+    telemetry, exporter, _ = traced()
+    script = [calling("add", "", "c1", a=1, b=2), "3"]
+    helper = Agent("helper", PROMPT, MODEL, ProviderInvoker(ScriptedProvider(script)), tracer=telemetry)
+    prompt = Prompt(path="t/lead", prompt="Lead.", function_list=[subagent(helper)])
+    agent, _provider = scripted([calling("helper", "", "c1", task="1+2"), "It is 3."], prompt, tracer=telemetry)
+    agent.receive("go")
+    agent.respond()
+    spans = named(exporter)
+    assert inside(spans["execute_tool add"], spans["invoke_agent helper"])
+    assert inside(spans["invoke_agent helper"], spans["execute_tool helper"])
+    assert len([span for span in exporter.get_finished_spans() if span.name.startswith("execute_tool")]) == 2
+
+
+def test_a_call_that_is_cut_off_has_its_span() -> None:
+    """Cancelling a turn ends the span of the call it was in, as an error; none is kept."""
+    telemetry, exporter, _ = traced()
+
+    async def scenario() -> None:
+        begun = anyio.Event()
+
+        @tool
+        async def hang() -> str:
+            """Hang."""
+            begun.set()
+            await anyio.sleep_forever()
+            return "never"
+
+        agent, _provider = scripted(
+            [calling("hang")], Prompt(path="t/hang", prompt="Go.", function_list=[hang]), tracer=telemetry
+        )
+        agent.receive("go")
+        async with anyio.create_task_group() as group:
+            group.start_soon(agent.arespond)
+            await begun.wait()
+            group.cancel_scope.cancel()
+
+    anyio.run(scenario)
+    spans = named(exporter)
+    assert inside(spans["execute_tool hang"], spans["invoke_agent tester"])
+    assert spans["execute_tool hang"].status.status_code is StatusCode.ERROR
+    assert telemetry._calls == {}

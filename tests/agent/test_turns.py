@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
@@ -518,3 +519,19 @@ def test_a_parser_that_never_runs_is_refused() -> None:
         with pytest.raises(InvalidPrompt, match="nothing of it has run"):
             agent.respond()
         assert len(provider.requests) == 1
+
+
+@pytest.mark.parametrize("number", [-1, 1.5, "2", None, True])
+def test_a_bound_is_a_whole_number(number: Any) -> None:  # noqa: ANN401 - anything a caller may pass
+    """Anything else is refused when the agent is made, not when a turn counts with it."""
+    for bound in ("max_exception_retry", "max_interrupt_steps", "max_llm_recall"):
+        with pytest.raises(InvalidInput, match=bound):
+            scripted([], **{bound: number})
+
+
+@pytest.mark.parametrize("given", ["How are you?", {"role": "user", "content": "How are you?"}, [1], [None]])
+def test_what_is_no_list_of_messages_says_what_is_wanted(given: Any) -> None:  # noqa: ANN401 - anything a caller may pass
+    """A text, one message, or a list of something else in the place of messages: the error shows the form that is taken."""
+    agent, _ = scripted(["fine"])
+    with pytest.raises(InvalidInput, match="list of messages"):
+        agent.respond(messages=given)

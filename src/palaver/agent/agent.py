@@ -346,7 +346,7 @@ def _given_back(session: AgentCallSession, *, whole: bool) -> Message | AgentCal
     return session.delivery
 
 
-def _count(what: str, number: int) -> int:
-    if isinstance(number, bool) or number < 0:
+def _count(what: str, number: object) -> int:
+    if isinstance(number, bool) or not isinstance(number, int) or number < 0:
         raise InvalidInput(f"{what} is a whole number, not {number!r}.")
     return number

@@ -18,7 +18,7 @@ def given_messages(messages: Sequence[Message | Mapping[str, Any]] | None, text:
         InvalidInput: There is nothing to answer, or the last message is neither the user's nor the result of a tool.
         InvalidMessage: One of them is no message.
     """
-    found = tuple(each if isinstance(each, Message) else Message.from_dict(each) for each in messages or ())
+    found = tuple(map(_message, messages or ()))
     found += (UserMessage.text(text),) if text else ()
     if not found:
         raise InvalidInput("There is nothing to answer.", hint="Give a text, or at least one message.")
@@ -28,3 +28,14 @@ def given_messages(messages: Sequence[Message | Mapping[str, Any]] | None, text:
             hint="End with the user's message, or with the result of a tool to go on from there.",
         )
     return found
+
+
+def _message(given: object) -> Message:
+    if isinstance(given, Message):
+        return given
+    if isinstance(given, Mapping):
+        return Message.from_dict(given)
+    raise InvalidInput(
+        f"There is a {type(given).__name__} in the place of a message: this is no list of messages.",
+        hint='Give messages=[{"role": "user", "content": "…"}] or Message objects; a text alone goes into input=.',
+    )

@@ -33,6 +33,9 @@ _BRIEF = {"type": "string", "description": "What there is to know for it: facts,
 _SHOWN = 400
 """Characters of an answer that come back beside its handle."""
 
+_DEEPEST = 8
+"""Sub-agents within one another: one that calls itself would go on for ever, and nobody delegates so deep on purpose."""
+
 
 def subagent(
     agent: Agent,
@@ -55,6 +58,8 @@ def subagent(
 
     Raises:
         InvalidInput: One of the two words is none of the known ones.
+
+    Sub-agents may call sub-agents, themselves too, eight deep; the one that is refused then reads why.
     """
     if inherits not in {"nothing", "brief", "fork"} or returns not in {"value", "handle"}:
         raise InvalidInput(
@@ -101,6 +106,15 @@ def _reply(child: Dialog, answer: Message, returns: Returns) -> ToolReply:
     return ToolReply(f"{text[:_SHOWN]}{more}\n{whole}", metadata=metadata)
 
 
+def _depth(parent: Dialog) -> int:
+    """Count the sub-agents that a dialog is within."""
+    node, depth = parent.store.node(parent.dialog_id), 0
+    while node.parent_id is not None:
+        depth += node.relation == "subagent"
+        node = parent.store.node(node.parent_id)
+    return depth
+
+
 # --- its dialog ------------------------------------------------------------------------------------------------------------
 
 
@@ -130,6 +144,10 @@ def _answers(node: Node, parent: DialogId, key: Mapping[str, str]) -> bool:
 
 
 def _made(parent: Dialog, agent: Agent, inherits: Inherits, key: Mapping[str, str]) -> DialogId:
+    if _depth(parent) >= _DEEPEST:
+        raise InvalidInput(
+            f"This is sub-agent {_DEEPEST} within one another: there may be no more.", hint="Do the task here."
+        )
     shares = inherits == "fork"
     node = parent.store.node(parent.dialog_id)
     count = len(parent.messages) if shares else 0

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from contextvars import Token
 from typing import Any
 
+import anyio
 from opentelemetry import context as otel_context
 from opentelemetry.trace import (
     Span,
@@ -78,14 +79,17 @@ class Telemetry:
         """
         self._tracer = get_tracer("palaver", tracer_provider=provider)
         self._content = content
-        self._calls: dict[str, tuple[Span, Token[otel_context.Context]]] = {}
+        self._calls: dict[tuple[int, str], tuple[Span, Token[otel_context.Context], Span]] = {}
 
     @contextmanager
     def turn(self, settings: Settings, session: AgentCallSession) -> Iterator[None]:
         """Surround a turn with a span `invoke_agent`."""
         attributes = {OPERATION: "invoke_agent", AGENT: settings.name, **_about(settings, session)}
         with self._span(f"invoke_agent {settings.name}", SpanKind.INTERNAL, attributes) as span:
-            yield
+            try:
+                yield
+            finally:
+                self._cut_off(span)
             span.set_attribute(_STATE, session.state)
             span.set_attributes(_usage(session.cost.prompt_tokens, session.cost.completion_tokens))
 
@@ -105,21 +109,30 @@ class Telemetry:
 
     def call_begun(self, call: ToolCallContent) -> None:
         """Begin a span `execute_tool`, which is the current one in the tool's own task."""
+        turn = get_current_span()
         span = self._tool_span(call)
-        self._calls[call.id] = span, otel_context.attach(set_span_in_context(span))
+        self._calls[_key(call)] = span, otel_context.attach(set_span_in_context(span)), turn
 
     def call_ended(self, call: ToolCallContent, result: ToolResultContent, ending: str) -> None:
         """End it; a call that was refused before it began has a span without length."""
-        span, token = self._calls.pop(call.id, (None, None))
-        span = span or self._tool_span(call)
-        if token is not None:
-            otel_context.detach(token)
+        begun = self._calls.pop(_key(call), None)
+        span = self._tool_span(call) if begun is None else begun[0]
+        if begun is not None:
+            otel_context.detach(begun[1])
         if self._content:
             span.set_attribute(CALL_RESULT, result.text())
         if result.is_error:
             span.set_attribute(ERROR_TYPE, ending)
             span.set_status(Status(StatusCode.ERROR, ending))
         span.end()
+
+    def _cut_off(self, turn: Span) -> None:
+        """End the spans of a turn's calls that were cut off with it: nobody else will."""
+        for key in [key for key, (_, _, owner) in self._calls.items() if owner is turn]:
+            span, _, _ = self._calls.pop(key)
+            span.set_attribute(ERROR_TYPE, "cancelled")
+            span.set_status(Status(StatusCode.ERROR, "cancelled"))
+            span.end()
 
     def _tool_span(self, call: ToolCallContent) -> Span:
         attributes = {OPERATION: "execute_tool", TOOL_NAME: call.name, TOOL_TYPE: "function", CALL_ID: call.id}
@@ -171,6 +184,11 @@ class _Chat:
             self._span.set_attribute(FINISH_REASONS, (message.stop_reason.value,))
         if self._content:
             self._span.set_attribute(OUTPUT_MESSAGES, _as_parts(message))
+
+
+def _key(call: ToolCallContent) -> tuple[int, str]:
+    """Tell a call from those of the same id in other dialogs: each is begun and ended in a task of its own."""
+    return anyio.get_current_task().id, call.id
 
 
 def _about(settings: Settings, session: AgentCallSession) -> dict[str, Any]:
