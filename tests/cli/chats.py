@@ -196,6 +196,20 @@ class Terminal:
         """Type as it is; Ctrl-C is character 3, Ctrl-D character 4."""
         os.write(self._master, text.encode())
 
+    def interrupt(self, text: str) -> None:
+        """Press Ctrl-C until a text is shown.
+
+        A signal that comes between the prompt and the wait behind it is noticed with the next one only, and both are one: people are not that fast.
+        """
+        for _ in range(int(self.PATIENCE)):
+            self.keys("\x03")
+            deadline = time.monotonic() + 1.0
+            while text not in self.text[self._seen :] and self._read(deadline):
+                pass
+            if text in self.text[self._seen :]:
+                break
+        self.expect(text)
+
     def hang_up(self) -> None:
         """Take the terminal away."""
         os.close(self._master)
