@@ -17,9 +17,9 @@ def faults(kinds: set[str]) -> list[str]:
     for path in sorted(FOLDER.iterdir()):
         if path.name == "README.md":
             continue
-        match = re.fullmatch(r"(?:\d+|\+[\w-]+)\.(\w+)\.md", path.name)
+        match = re.fullmatch(r"(?:\d+|\+[\w-]+)\.(\w+)(?:\.\d+)?\.md", path.name)
         if match is None:
-            found.append(f"{path}: the name is not <issue>.<kind>.md or +<word>.<kind>.md")
+            found.append(f"{path}: the name is not <issue>.<kind>.md, <issue>.<kind>.<number>.md or +<word>.<kind>.md")
         elif match[1] not in kinds:
             found.append(f"{path}: unknown kind {match[1]!r}; there are {', '.join(sorted(kinds))}")
         elif not path.read_text(encoding="utf-8").strip():
