@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import io
 import json
@@ -160,6 +161,7 @@ class Terminal:
         )
         os.close(slave)
         self.raw = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._seen = 0
 
     @property
@@ -184,7 +186,7 @@ class Terminal:
             piece = os.read(self._master, 65_536)
         except OSError:  # nobody has the other side open any more
             return False
-        self.raw += piece.decode("utf-8", "replace")
+        self.raw += self._decoder.decode(piece)  # a character may come in two pieces
         return bool(piece)
 
     def type(self, text: str, prompt: str = "> ") -> None:
