@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from palaver.errors import InvalidRequest
 from palaver.log import ToolSpec
 from palaver.messages import thaw
 from palaver.wire import How
@@ -94,3 +95,15 @@ def test_names_of_tools_lead_back_to_ours(name: str) -> None:
     sent = [tool.get("function", tool)["name"] for tool in declared]
     assert len(set(sent)) == 4
     assert [request.tool_names[spelt] for spelt in sent] == [tool.name for tool in tools]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_parameter_of_the_caller_s_own_is_let_through_and_a_wrong_one_is_called_his(name: str) -> None:
+    """Servers that speak a provider's language have fields of their own; what is the caller's is not reported as a defect of palaver."""
+    request = Scene().user("go").request(name, parameters={"server_option": 5})
+    request.check()
+    assert request.body["server_option"] == 5
+
+    taken = {"openai-chat": "top_p", "openai-responses": "top_p", "anthropic": "top_k", "gemini": "safetySettings"}[name]
+    with pytest.raises(InvalidRequest, match=f"given with the call are not as the provider wants them: {taken}"):
+        Scene().user("go").request(name, parameters={taken: "many"}).check()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from palaver.prompts import Format
 from palaver.view import View
 from palaver.wire.check import validate
 from palaver.wire.profiles import Profile
+from palaver.wire.violations import Rule
 
 __all__ = ["COMPILER", "Call", "Change", "How", "Notes", "Report", "Request"]
 
@@ -188,9 +190,24 @@ class Request:
     def check(self) -> None:
         """Hold the request to its provider's rules.
 
+        A parameter of the caller's that the provider does not publish is let through: servers that speak a provider's language have fields of
+        their own.
+
         Raises:
-            InvalidRequest: It breaks one; the error has the violations. It is a defect of palaver, or of the call's own parameters.
+            InvalidRequest: It breaks one; the error has the violations. It is a defect of palaver, or of the call's own parameters, which the
+                error says.
         """
-        violations = validate(self.body, self.profile, as_history=self.history)
-        if violations:
-            raise InvalidRequest(self.profile.name, violations)
+        own = () if self.call is None else tuple(self.call.parameters)
+        found = [
+            violation
+            for violation in validate(self.body, self.profile, as_history=self.history)
+            if not (violation.rule is Rule.FIELD_UNKNOWN and violation.path in own)
+        ]
+        if found:
+            named = sorted(
+                {name for name in own for violation in found if re.match(rf"{re.escape(name)}\b", violation.path)}
+            )
+            raise InvalidRequest(self.profile.name, found, hint=_OWN.format(", ".join(named)) if named else "")
+
+
+_OWN = "Parameters given with the call are not as the provider wants them: {}."
