@@ -104,6 +104,8 @@ def test_a_parameter_of_the_caller_s_own_is_let_through_and_a_wrong_one_is_calle
     request.check()
     assert request.body["server_option"] == 5
 
-    taken = {"openai-chat": "top_p", "openai-responses": "top_p", "anthropic": "top_k", "gemini": "safetySettings"}[name]
+    taken = {"openai-chat": "top_p", "openai-responses": "top_p", "anthropic": "top_k", "gemini": "safetySettings"}[
+        name
+    ]
     with pytest.raises(InvalidRequest, match=f"given with the call are not as the provider wants them: {taken}"):
         Scene().user("go").request(name, parameters={taken: "many"}).check()
