@@ -535,3 +535,25 @@ def test_what_is_no_list_of_messages_says_what_is_wanted(given: Any) -> None:  #
     agent, _ = scripted(["fine"])
     with pytest.raises(InvalidInput, match="list of messages"):
         agent.respond(messages=given)
+
+
+def test_an_answer_that_its_provider_paused_is_gone_on_with() -> None:
+    """Tools of the provider's own may outlast one answer: it is sent back as it is, and only the rest of it ends the turn."""
+    pause = {"text": "I am searching.", "metadata": {"stop_reason": "pause_turn"}}
+    agent, provider = scripted([pause, "Found it."], profile="anthropic")
+    agent.receive("Where is it?")
+
+    assert agent.respond().content == "Found it."
+    assert len(provider.requests) == 2
+    assert sent(provider.requests[1])[-1] == ("assistant", [{"type": "text", "text": "I am searching."}])
+    assert roles(agent.current_dialog) == ["system", "user", "assistant", "assistant"]
+
+
+def test_a_model_that_only_pauses_is_stopped_by_the_cap() -> None:
+    """Pauses count as rounds: with none left, what there is is the answer."""
+    pause = {"text": "still", "metadata": {"stop_reason": "pause_turn"}}
+    agent, provider = scripted(lambda _request: pause, max_interrupt_steps=2)
+    agent.receive("go")
+
+    assert agent.respond().content == "still"
+    assert len(provider.requests) == 3

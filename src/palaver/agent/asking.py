@@ -12,7 +12,7 @@ from palaver.agent.overflow import make_room
 from palaver.agent.run import Run
 from palaver.agent.steps import Ask
 from palaver.agent.tracing import Asked
-from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, Attempt, attempt_entry
+from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, Attempt, attempt_entry, paused
 from palaver.agent.working import Working, working_copy
 from palaver.errors import (
     CallbackFailed,
@@ -205,7 +205,7 @@ async def _take(run: Run, result: InvokeResult, step: Ask) -> None:
     if kept.is_function_call and step.final:
         run.record(attempt_entry(Attempt(kept, EXHAUSTED, "No more tools were allowed.")))
         raise StepsExhausted(run.settings.rounds, session=run.session)
-    if kept.is_function_call:
+    if kept.is_function_call or (paused(kept) and not step.final):
         run.record(MessageEntry(message=kept))
         return
     run.look()

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from palaver.agent.events import Asking
+from palaver.agent.turn import paused
 from palaver.errors import BrokenAnswer, InvalidPrompt, ParseError
 from palaver.messages import APITypes, AssistantMessage, InvokeCost, Message
 from palaver.messages.frozen import EMPTY
@@ -149,7 +150,7 @@ class ProviderInvoker:
         if api_type is not None:
             known["api_type"] = api_type
         errors: tuple[BaseException, ...] = ()
-        if prompt is not None and not message.is_function_call:
+        if prompt is not None and not message.is_function_call and not paused(message):
             try:
                 known["parsed"] = prompt.parse(message.text_content(), **(parser_args or {}))
             except InvalidPrompt:  # no answer could please this parser: asking again would only cost

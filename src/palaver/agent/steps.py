@@ -13,6 +13,7 @@ A process may be killed anywhere. What the log then has decides what the next `r
 | a call that needs a decision | waits, or asks the approver at hand; with the decision recorded, runs or refuses it |
 | a result | keeps it: the call is never run again; goes on with the calls that have none |
 | all results | asks the model; if all of them say `terminate`, ends the turn |
+| an answer that its provider paused | asks the model to go on with it |
 | a final answer | ends the turn and delivers it; the model is not asked |
 | turn ended: `final` | delivers the answer again; begins a new turn when something was said since |
 | turn ended: `waiting`, `interrupted` or `failed` | goes on as above; after a failure repairs and rounds count from nothing |
@@ -29,7 +30,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
 
-from palaver.agent.turn import Turn
+from palaver.agent.turn import Turn, paused
 from palaver.messages import ToolCallContent
 
 __all__ = ["Ask", "Fate", "Finish", "Rules", "Settle", "Step", "Wait", "fate", "next_step"]
@@ -114,7 +115,9 @@ def next_step(turn: Turn, rules: Rules) -> Step:
 
 
 def _answered(turn: Turn) -> bool:
-    """Tell whether the newest answer calls nothing, or every result says that the model need not be asked again."""
+    """Tell whether the newest answer is whole and calls nothing, or every result says that the model need not be asked again."""
+    if turn.response is not None and not turn.calls:
+        return not paused(turn.response)
     return all(turn.answers[call.id].terminate for call in turn.calls)
 
 

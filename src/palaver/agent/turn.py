@@ -24,7 +24,7 @@ from palaver.log.entries import (
 )
 from palaver.messages import FunctionCall, Message, Role, ToolCallContent, ToolResultContent
 
-__all__ = ["ATTEMPT", "CALL", "DELIVERED", "Attempt", "Turn", "attempt_entry", "read_turn"]
+__all__ = ["ATTEMPT", "CALL", "DELIVERED", "Attempt", "Turn", "attempt_entry", "paused", "read_turn"]
 
 CALL = "palaver.call"
 """The custom entry that stands behind each `turn_started` of ours: where the agent call began, and what governs it."""
@@ -34,6 +34,11 @@ ATTEMPT = "palaver.attempt"
 
 DELIVERED = "palaver.inbox"
 """The key of a delivered message's metadata that names the inbox entry it came from."""
+
+_PAUSED = "pause_turn"
+"""What Anthropic calls the end of an answer whose own tools are still at work: sent back as it is, the model goes on with it.
+
+Source: platform.claude.com, "Handling stop reasons", pause_turn."""
 
 REFUSED, PARTIAL, EXHAUSTED = "refused", "partial", "exhausted"
 
@@ -53,6 +58,11 @@ class Attempt:
     why: str
     error: str = ""
     told: str = ""
+
+
+def paused(message: Message) -> bool:
+    """Tell whether the model stopped in the middle of its answer and goes on with it when it is asked again."""
+    return message.metadata.get("stop_reason") == _PAUSED
 
 
 def attempt_entry(attempt: Attempt) -> Custom:
@@ -81,7 +91,7 @@ class Turn:
         decisions: What was decided about the calls, by id; the newest wins.
         attempts: The answers since then that never became messages.
         repairs: How many answers were refused in all.
-        rounds: How many answers called tools.
+        rounds: How many answers called tools, or were paused.
         executed: The calls that have results, for finding repetitions.
         said: Whether somebody said something since the newest answer.
         overtaken: Whether that was said after the turn had stopped: calls that nobody decided about are given up then.
@@ -179,7 +189,7 @@ class Turn:
 
     def _answer(self, message: Message) -> None:
         self.response = message
-        self.rounds += message.is_function_call
+        self.rounds += message.is_function_call or paused(message)
         self.said = self.overtaken = False
         for held in (self.answers, self.started, self.decisions, self.attempts):
             held.clear()
