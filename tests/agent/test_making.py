@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from palaver import Agent, Prompt, ProviderInvoker, ScriptedProvider
-from palaver.errors import UnknownPrompt
+from palaver.errors import InvalidInput, UnknownDialog, UnknownPrompt
 
 
 def test_an_agent_opens_the_store_whose_address_it_is_given(tmp_path: Path) -> None:
@@ -40,3 +40,16 @@ def test_a_text_in_the_place_of_a_prompt_is_told_what_it_is_taken_for() -> None:
     with pytest.raises(UnknownPrompt, match=r"Prompt\(path=") as refused:
         Agent("tester", "You are tested.", "gpt-4o", ScriptedProvider([]))
     assert refused.value.name == "You are tested."
+
+
+def test_slips_in_making_and_asking_are_named(tmp_path: Path) -> None:
+    """One tool without its list, no model, and words where an alias belongs: each error says what to do."""
+    prompt = Prompt(path="store/system", prompt="You are tested.")
+    with pytest.raises(InvalidInput, match="into a list"):
+        Agent("tester", prompt, "gpt-4o", ScriptedProvider(["One."]), tools=print)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="name of a model"):
+        Agent("tester", prompt, None, ScriptedProvider(["One."]))  # type: ignore[arg-type]
+    agent = Agent("tester", prompt, "gpt-4o", ScriptedProvider(["One."]), store=tmp_path / "a.db").open("main")
+    with pytest.raises(UnknownDialog, match=r"respond\(input="):
+        agent.respond("How are you?")
+    agent.store.close()

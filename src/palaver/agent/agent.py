@@ -94,7 +94,7 @@ class Agent(Hearing):
         tracer: Tracer | None = None,
     ) -> None:
         super().__init__(name, system_prompt, store, runtime)
-        self.model = model
+        self.model = _named(model)
         self.llm_invoker = ProviderInvoker(llm_invoker) if isinstance(llm_invoker, Provider) else llm_invoker
         self.model_args: Mapping[str, Any] = MappingProxyType(dict(model_args or {}))
         self.max_exception_retry = _count("max_exception_retry", max_exception_retry)
@@ -102,7 +102,7 @@ class Agent(Hearing):
         self.max_llm_recall = _count("max_llm_recall", max_llm_recall)
         self.context_manager = context_manager
         self.budget = budget
-        self.tools = tuple(tools)
+        self.tools = _listed(tools)
         self.stream_handler = stream_handler
         self.api_type = api_type
         self.inherit_system_contract = inherit_system_contract
@@ -344,6 +344,19 @@ def _given_back(session: AgentCallSession, *, whole: bool) -> Message | AgentCal
     if session.state == "waiting" or session.delivery is None:
         raise DecisionNeeded(session.waiting, session=session)
     return session.delivery
+
+
+def _listed(tools: object) -> tuple[Any, ...]:
+    """Give tools as a tuple; one that was given by itself is named as the mistake."""
+    if isinstance(tools, str) or not isinstance(tools, Iterable):
+        raise InvalidInput(f"tools is a list of tools, not {tools!r}.", hint="Put it into a list.")
+    return tuple(tools)
+
+
+def _named(model: object) -> str:
+    if isinstance(model, str) and model:
+        return model
+    raise InvalidInput(f"model is the name of a model, not {model!r}.")
 
 
 def _count(what: str, number: object) -> int:

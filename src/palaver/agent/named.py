@@ -79,7 +79,8 @@ class NamedDialogs:
         if alias not in self._aliases:
             known = ", ".join(self._aliases) or "none"
             near = get_close_matches(alias, self._aliases)
-            raise UnknownDialog(alias, what="dialog of this agent", close=near, hint=f"It has: {known}.")
+            said = " To say something and be answered: respond(input=...)." if not near and " " in alias.strip() else ""
+            raise UnknownDialog(alias, what="dialog of this agent", close=near, hint=f"It has: {known}.{said}")
         return self._aliases[alias]
 
     def _free(self, alias: str) -> None:
