@@ -2,6 +2,7 @@
 
 import ipaddress
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -52,6 +53,13 @@ def _forbid_network(event: str, arguments: tuple[object, ...]) -> None:
 def pytest_configure() -> None:
     """Forbid the network from before collection on, so that no import reaches out either."""
     sys.addaudithook(_forbid_network)
+    _heed_ctrl_c()
+
+
+def _heed_ctrl_c() -> None:
+    """Heed Ctrl-C also where this process was begun with it ignored (`&` in a script): the children that tests interrupt inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
