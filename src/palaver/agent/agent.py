@@ -354,7 +354,7 @@ def _listed(tools: object) -> tuple[Any, ...]:
 
 
 def _named(model: object) -> str:
-    if isinstance(model, str) and model:
+    if isinstance(model, str):
         return model
     raise InvalidInput(f"model is the name of a model, not {model!r}.")
 
