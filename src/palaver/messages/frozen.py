@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 from palaver.errors import InvalidMessage
 from palaver.messages.normalize import ADDED, REPLACEMENT, Change, clean_text, is_clean
 
-__all__ = ["EMPTY", "FrozenDict", "FrozenList", "freeze", "freeze_plain", "thaw"]
+__all__ = ["EMPTY", "FrozenDict", "FrozenList", "freeze", "freeze_plain", "frozen_dict", "thaw"]
 
 _MAX_DEPTH = 96  # pydantic-core reads 200 levels of JSON, and a value may itself lie some levels deep in an entry
 _MAX_BITS = 14_000  # Python does not write integers of more than 4300 digits (sys.get_int_max_str_digits)
@@ -171,7 +171,7 @@ def freeze_plain(value: Any, levels: int = _MAX_DEPTH) -> Any:  # noqa: ANN401 -
             key: item if type(item) is str else freeze_plain(item, levels - 1)  # most are: the call is saved
             for key, item in value.items()
         }
-        return _frozen_dict(items)
+        return frozen_dict(items)
     if kind is list and levels:
         return _frozen_list([freeze_plain(item, levels - 1) for item in value])
     fits = _SCALARS.get(kind)
@@ -211,13 +211,13 @@ def _freeze_container(value: Any, levels: int) -> FrozenDict | FrozenList:  # no
         for key in value:
             if type(key) is not str or not is_clean(key):
                 raise _NoJsonError
-        return _frozen_dict({key: _freeze_json(item, levels) for key, item in value.items()})
+        return frozen_dict({key: _freeze_json(item, levels) for key, item in value.items()})
     if isinstance(value, list | tuple):
         return _frozen_list([_freeze_json(item, levels) for item in value])
     raise _NoJsonError
 
 
-def _frozen_dict(items: dict[str, Any]) -> FrozenDict:
+def frozen_dict(items: dict[str, Any]) -> FrozenDict:
     """Make one of items that are frozen already."""
     frozen: FrozenDict = dict.__new__(FrozenDict)
     dict.update(frozen, items)
@@ -270,7 +270,7 @@ def _freeze_mapping(value: Mapping[Any, Any], place: str, changes: list[Change],
     for key, item in value.items():
         name = key if type(key) is str and is_clean(key) and key not in items else _new_key(key, place, items, changes)
         items[name] = _freeze(item, _under(place, name), changes, depth + 1)
-    return _frozen_dict(items)
+    return frozen_dict(items)
 
 
 def _new_key(key: Any, place: str, taken: Mapping[str, Any], changes: list[Change]) -> str:  # noqa: ANN401 - any key

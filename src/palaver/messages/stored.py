@@ -25,7 +25,7 @@ from palaver.messages.blocks import (
     UnknownContent,
 )
 from palaver.messages.forms import CONVENIENT, default_modality, default_name
-from palaver.messages.frozen import freeze_plain
+from palaver.messages.frozen import freeze_plain, frozen_dict
 from palaver.messages.message import (
     AssistantMessage,
     BranchSummaryMessage,
@@ -120,8 +120,11 @@ def _truth(value: object) -> bool:
 def _object(value: object) -> FrozenDict:
     if type(value) is not dict:
         raise Unusual
-    frozen: FrozenDict = freeze_plain(value)
-    return frozen
+    for item in value.values():
+        if type(item) is not str:
+            frozen: FrozenDict = freeze_plain(value)
+            return frozen
+    return frozen_dict(value)  # strings alone, as most metadata is: nothing in it to freeze
 
 
 def _usage(value: object) -> Usage:
@@ -337,7 +340,8 @@ def _message(fields: object) -> Message:
     if "name" not in fields:
         values["name"] = default_name(role, contents)
     if "modality" not in fields:
-        values["modality"] = default_modality(contents)
+        mere_text = len(contents) == 1 and type(contents[0]) is TextContent  # as most are
+        values["modality"] = Modalities.TEXT if mere_text else default_modality(contents)
     if "speaker" not in fields:
         values["speaker"] = SPEAKER_OF_ROLE[role]
     made: Message = set_together(plan.kind, values, _given((*fields, *_DERIVED)), later)
