@@ -34,7 +34,7 @@ SESSION_ONLY = (CustomMessage, BranchSummaryMessage, CompactionSummaryMessage)
 @pytest.fixture
 def manager(store: Store) -> SessionManager:
     """Give a session without a word."""
-    return SessionManager.create("/work/site", store)
+    return SessionManager.create("/srv/site", store)
 
 
 def said(text: str) -> UserMessage:
@@ -209,7 +209,7 @@ def test_r228_a_branch_becomes_a_session(manager: SessionManager) -> None:
     manager.append_label(second, "here")
     made = manager.create_branched_session(third)
     assert made.header.parent_session == manager.session_id
-    assert made.header.cwd == "/work/site"
+    assert made.header.cwd == "/srv/site"
     assert shown(made) == shown(manager, third) == ["so far", "q", "a", "more"]
     assert [entry.type for entry in made.get_branch()] == ["message", "message", "compaction", "message", "label"]
     assert list(made.labels.values()) == ["here"]
