@@ -16,8 +16,9 @@ from palaver.ids import now
 from palaver.store.postgres.address import Address
 from palaver.store.postgres.connections import Connection
 from palaver.store.postgres.faults import NeverReached, fault, unavailable
-from palaver.store.postgres.statements import Migration, migrations
+from palaver.store.postgres.statements import migrations
 from palaver.store.protocol import Durability
+from palaver.store.statements import Migration
 
 _RETRY_SECONDS = 0.05
 _OLDEST_SERVER = 130000

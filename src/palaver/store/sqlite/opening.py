@@ -17,7 +17,8 @@ from palaver.errors import InvalidInput, PalaverError, StoreDamaged, StoreError,
 from palaver.ids import now
 from palaver.store.protocol import Durability
 from palaver.store.sqlite.faults import fault, os_fault, read_only
-from palaver.store.sqlite.statements import Migration, migrations
+from palaver.store.sqlite.statements import migrations
+from palaver.store.statements import Migration
 
 APPLICATION_ID = 0x70616C76
 """`palv`: stands in the file's header (https://www.sqlite.org/fileformat2.html, offset 68), so that `file` and we know whose it is."""
