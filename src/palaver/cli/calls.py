@@ -8,12 +8,13 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from palaver.cli.blocks import words
 from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import output
 from palaver.errors import NotFound
 from palaver.ids import DialogId
-from palaver.messages import Content, TextContent, ToolCallContent, ToolResultContent
+from palaver.messages import Content
 from palaver.session import CallDifference, Difference, Invocations, ModelCall, Session, compare
 
 _WIDTH = 96
@@ -153,10 +154,5 @@ def _cut(text: str) -> str:
 
 
 def _words(content: Content) -> str:
-    if isinstance(content, TextContent):
-        return content.content
-    if isinstance(content, ToolResultContent):
-        return content.text()
-    if isinstance(content, ToolCallContent):
-        return f"{content.name} {content.arguments}"
-    return f"[{content.type}]"
+    found = words(content)
+    return f"[{content.type}]" if found is None else found
