@@ -83,31 +83,42 @@ class Cut:
         return frozenset(kept)
 
     def _walk(self, ground: Ground, upto: int, layout: Layout, keep: frozenset[int], must: int) -> tuple[int, int]:
-        """Go back from the newest exchange while there is room; give the first exchange that has it, and what is used besides `must`."""
+        """Give the first exchange that there is room for, and what is used besides `must`.
+
+        Where there is not room even for all that is to be left alone, less of it is kept than there is room for: else every further message
+        would cut again.
+        """
+        cut, used, recent = self._back(ground, upto, layout, keep, must, ground.room.high)
+        if recent:
+            cut, used, _ = self._back(ground, upto, layout, keep, must, ground.room.enough)
+        return cut, used
+
+    def _back(
+        self, ground: Ground, upto: int, layout: Layout, keep: frozenset[int], must: int, most: int
+    ) -> tuple[int, int, bool]:
+        """Go back from the newest exchange while there is room; tell besides whether it ended at one that was to be left alone."""
         exchanges, room = ground.view.exchanges, ground.room
-        low = room.low if self.by_size else room.high
+        low = room.low if self.by_size else most
         front = sum(exchanges[index].messages for index in keep)
         cut, used, messages, done = upto + 1, 0, 0, 0
         ask = ground.asked(upto)
         for index in range(upto, layout.cut - 1, -1):
             if index not in keep and index not in layout.holes:
                 size = ground.size(index, layout)
-                recent = messages < room.keep_last or used < room.keep_recent
-                if self.done and index > ask:
-                    recent = True
-                elif self.done:
+                recent = messages < room.keep_last or used < room.keep_recent or (self.done and index > ask)
+                whole = must + used + size
+                if self.done and index <= ask:
                     done += size
-                over = done > low or must + used + size > room.high if self.done else must + used + size > low
-                over = must + used + size > room.high if recent else over
-                if over or (
-                    self.messages is not None and not recent and front + exchanges[index].messages > self.messages
-                ):
+                over = whole > most if recent else (done > low or whole > most) if self.done else whole > low
+                if over:
+                    return cut, used, recent
+                if self.messages is not None and not recent and front + exchanges[index].messages > self.messages:
                     break
                 used += size
                 front += exchanges[index].messages
             messages += exchanges[index].messages
             cut = index
-        return cut, used
+        return cut, used, False
 
 
 def _border(ground: Ground, index: int, room: int) -> Form | None:
