@@ -130,6 +130,17 @@ def test_a_body_over_its_bytes_is_cut_like_one_over_its_tokens(name: str) -> Non
     assert Bytes().view(composed.view).total <= 60_000
 
 
+@pytest.mark.parametrize("name", ["palaver", "fold", "swe-agent"])
+@pytest.mark.parametrize(("tokens", "most_bytes"), [(900, 20_000), (4_000, 4_000), (2_000, 8_000), (20_000, 600_000)])
+def test_what_was_shortened_to_its_bytes_fits_its_tokens_too(name: str, tokens: int, most_bytes: int) -> None:
+    """One result of twice the bytes, beside an open call, which has to stay: whichever of the two limits is the narrower, both are kept."""
+    log = Log()
+    log.put(user("go on"), model("", "a", "b"), result("a", "0123 \u8a9e\u8a9e" * (most_bytes // 5)))
+    composed = hold(seen(log), manager(name), Budget(max_tokens=tokens, max_bytes=most_bytes), COUNTER)
+    assert composed is not None
+    assert composed.tokens_after <= tokens
+
+
 def test_the_newest_picture_of_the_user_is_never_taken_and_what_cannot_be_sent_is_infeasible() -> None:
     """A limit of 0 images, and the user has just shown one: a typed error with its breakdown, before anything is planned."""
     log = looked(2)

@@ -105,22 +105,25 @@ def compose(
     needed = floor(view, books.meter)
     room.require(needed)
     require_limits(view, budget, books)
-    spare = 0
-    while True:
-        start, limits = limited(view, budget, books, spare=spare)
-        if limits and policy.complete:
-            raise over_limits(view, budget, books)
+    start, limits = limited(view, budget, books)
+    if limits and policy.complete:
+        raise over_limits(view, budget, books)
+    done = _composed(start, policy, room, books, prices, needed)
+    if done.tokens_after > room.for_input:  # what was shortened to its bytes is not shortened again: cut to the tokens from the first
+        start, limits = limited(view, replace(budget, max_bytes=None), books)
         done = _composed(start, policy, room, books, prices, needed)
-        over = bytes_over(done.view, budget, books)
-        if over <= 0:
-            return replace(done, limits=limits, before=books.meter.view(view))
-        if spare > _MOST_SPARE:
-            raise over_limits(done.view, budget, books)
+    spare = 0
+    while (over := max(bytes_over(done.view, budget, books), done.tokens_after - room.for_input)) > 0:
+        if spare > _MOST_SPARE + (budget.max_bytes or 0):
+            raise over_limits(done.view, room, books)
         spare = max(spare * 2, spare + over)  # what was put in has more bytes than there were left
+        start, limits = limited(view, budget, books, spare=spare)
+        done = _composed(start, policy, room, books, prices, needed)
+    return replace(done, limits=limits, before=books.meter.view(view))
 
 
 _MOST_SPARE = 1 << 20
-"""Bytes that what is put into a view never has: at this the view is not made smaller to leave more of them free."""
+"""Bytes that what is put into a view never has: with so many free besides all others the view is not made smaller to have more."""
 
 
 def _composed(

@@ -90,8 +90,8 @@ def bytes_over(view: View, budget: Budget, books: Ledger) -> int:
 
 
 def over_limits(view: View, budget: Budget, books: Ledger) -> InfeasibleBudget:
-    """Make the error about a view that is over a limit, and may not be made smaller."""
-    for measure, most in _limits(budget, books):
+    """Make the error about a view that is over a limit, or over its tokens, and may not be made smaller."""
+    for measure, most in (*_limits(budget, books), (books.meter, budget.for_input)):
         size = measure.view(view)
         if size.total > most:
             parts = {name: part for name, part in size.parts().items() if part}
