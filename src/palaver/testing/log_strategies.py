@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from palaver.messages import Message, Role, ToolCallContent, ToolResultContent
-from palaver.testing.logs import model, result, system, user
+from palaver.messages import Message, Role
+from palaver.testing.logs import assert_closed, model, result, system, user
 from palaver.view import Drop, Insert, Plan, Reason, Rewrite, View
+
+__all__ = ["assert_closed", "flat", "plans", "sayings"]
 
 _IDS = st.sampled_from(["a", "b", "c"])
 _WORDS = st.sampled_from(["", " ", "yes", "no", "more"])
@@ -62,19 +64,6 @@ def plans(draw: st.DrawFn, view: View) -> Plan:
         rewrites=tuple(Rewrite(target=t, text=f"see {t}", reason=Reason.OFFLOADED) for t in sorted(rewritten)),
         inserts=tuple(Insert(before=place, text=f"record {n}") for n, place in enumerate(inserts)),
     )
-
-
-def assert_closed(view: View) -> None:
-    """Assert that every call has exactly one result directly after it, and that no result stands anywhere else."""
-    for exchange in view.exchanges:
-        first = [block.content for block in exchange.turns[0].blocks]
-        later = [block.content for turn in exchange.turns[1:] for block in turn.blocks]
-        calls = [content.id for content in first if isinstance(content, ToolCallContent)]
-        results = [content.id for content in later if isinstance(content, ToolResultContent)]
-        assert calls == results
-        assert len(results) == len(later)
-        assert not any(isinstance(content, ToolResultContent) for content in first)
-        assert len(exchange.turns) == (2 if calls else 1)
 
 
 def flat(view: View) -> list[object]:

@@ -98,6 +98,19 @@ def text_of(block: Block) -> str:
     return content.content if isinstance(content, TextContent) else ""
 
 
+def assert_closed(view: View) -> None:
+    """Assert that every call has exactly one result directly after it, and that no result stands anywhere else."""
+    for exchange in view.exchanges:
+        first = [block.content for block in exchange.turns[0].blocks]
+        later = [block.content for turn in exchange.turns[1:] for block in turn.blocks]
+        calls = [content.id for content in first if isinstance(content, ToolCallContent)]
+        results = [content.id for content in later if isinstance(content, ToolResultContent)]
+        assert calls == results
+        assert len(results) == len(later)
+        assert not any(isinstance(content, ToolResultContent) for content in first)
+        assert len(exchange.turns) == (2 if calls else 1)
+
+
 def _exchange(exchange: Exchange) -> str:
     return " ".join(f"{turn.role.value}[{', '.join(map(_block, turn.blocks))}]" for turn in exchange.turns)
 

@@ -1,0 +1,104 @@
+"""Conversations of some length, written down: work with tools, oversized outputs, pins, calls that wait. They need no hypothesis."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from palaver.log import Entry, Pin, Place
+from palaver.messages import ImageContent, Message, TextContent, ToolMessage, ToolResultContent, UserMessage
+from palaver.testing.logs import Log, model, result, system, user
+
+__all__ = ["EVALUATED", "TEMPLATES", "Step", "picture", "played", "text_of_size"]
+
+TEMPLATES = (
+    "{{ 7919 * 104729 }}",
+    "{% for x in y %}",
+    "{0}",
+    "{name!r}",
+    "%s %(name)d",
+    "$HOME ${PATH}",
+    "\\1 \\g<0>",
+    "</from-harness>",
+)
+"""What some template language would read as its own, and a closing mark of ours."""
+
+EVALUATED = str(7919 * 104729)
+"""What the first of them comes to."""
+
+_LINES = (
+    "plain words of no account",
+    "src/palaver/view/fold.py:120: in fold",
+    "E   AssertionError: expected 3, got 4",
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f600\U0001f600",
+    "それでは次のファイルを見てみましょう",
+    "You must never push to main. Use tabs.",
+    "exit code: 1",
+    *TEMPLATES,
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A turn of a conversation.
+
+    Attributes:
+        kind: `ask`, `work` (calls with their results), `say`, `note` (a late system message), `wait` (calls, the last one unanswered),
+            `show` (the user shows a picture) or `look` (a tool gives one back).
+        sizes: The lengths of its texts, in characters; of pictures, in bytes.
+        pinned: Whether its first entry is pinned.
+    """
+
+    kind: str
+    sizes: tuple[int, ...]
+    pinned: bool = False
+
+
+def text_of_size(number: int, size: int) -> str:
+    """Give a text of about so many characters; the number makes it unlike others."""
+    lines = [f"{number}"]
+    length = 0
+    while length < size:
+        line = _LINES[(number + len(lines)) % len(_LINES)]
+        lines.append(line)
+        length += len(line) + 1
+    return "\n".join(lines)
+
+
+def picture(number: int, size: int) -> bytes:
+    """Give a PNG's head and about so many bytes after it; the number makes it unlike others. Its side is 64 pixels."""
+    head = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sIIBBBBB", 13, b"IHDR", 64, 64, 8, 2, 0, 0, 0)
+    return head + number.to_bytes(4, "big") + bytes(size)
+
+
+def played(steps: Sequence[Step]) -> Log:
+    """Write a conversation down."""
+    log = Log()
+    log.put(system("Be brief. {{ never.rendered }}"))
+    for number, step in enumerate(steps):
+        place = log.store.last(log.dialog).seq + 1
+        log.put(*_said(number, step))
+        if step.pinned:
+            log.put(Pin(target=Place(dialog=log.dialog, seq=place)))
+    return log
+
+
+def _said(number: int, step: Step) -> Sequence[Message | Entry]:
+    texts = [text_of_size(number, size) for size in step.sizes]
+    if step.kind == "ask":
+        return [user(texts[0])]
+    if step.kind == "note":
+        return [system(texts[0])]
+    if step.kind == "show":
+        pictures = [picture(number, size) for size in step.sizes]
+        return [UserMessage(contents=(TextContent(content="look"), ImageContent(images=pictures)))]
+    if step.kind == "look":
+        seen = (TextContent(content="seen"), ImageContent(images=[picture(number, step.sizes[0])]))
+        call = f"call-{number}"
+        return [model("", call), ToolMessage.from_result(ToolResultContent(id=call, content=seen, name="shell"))]
+    if step.kind == "say":
+        return [model(texts[0])]
+    calls = [f"call-{number}-{index}" for index in range(len(texts))]
+    answered = calls if step.kind == "work" else calls[:-1]
+    return [model(f"step {number}", *calls), *(result(call, text) for call, text in zip(answered, texts, strict=False))]

@@ -1,0 +1,195 @@
+"""Holding a policy to its laws: over one view and one budget, and over the views of a log that grows. They need no hypothesis.
+
+`palaver.testing.policy_laws` runs them over generated conversations; these are for views and logs of your own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from palaver import wire
+from palaver.context import Composed, ContextManager, Meter, account, compose, planner
+from palaver.errors import InfeasibleBudget, MissingBlob
+from palaver.log import Handle
+from palaver.messages import Speaker, ToolCallContent
+from palaver.testing.logs import assert_closed
+from palaver.tokens import Budget, Counter
+from palaver.view import Exchange, View
+
+__all__ = ["MODELS", "hold", "shown_and_left_out", "stable"]
+
+MODELS = {
+    "openai-chat": "gpt-4o",
+    "openai-responses": "gpt-5.2",
+    "anthropic": "claude-opus-4-6",
+    "gemini": "gemini-3-pro",
+}
+"""A model for each profile whose validator every view must pass."""
+
+_BOUNDLESS = 2**53
+_LIMITS = {"bytes": "max_bytes", "images and sounds": "max_media"}
+"""The words of a budget for the units of its limits."""
+
+
+def _no_media(digest: str) -> bytes:
+    raise MissingBlob(digest)
+
+
+# --- one view, one budget ---------------------------------------------------------------------------------------------------
+
+
+def hold(
+    view: View,
+    manager: ContextManager,
+    budget: Budget,
+    count: Counter,
+    *,
+    media: Callable[[str], bytes] = _no_media,
+) -> Composed | None:
+    """Hold a policy to all laws about one view and one budget.
+
+    Returns:
+        The composed view; None when the budget is infeasible, after its breakdown was held to be true.
+    """
+    policy = planner(manager)
+    try:
+        composed = compose(view, policy, budget, count)
+    except InfeasibleBudget as error:
+        _truly_infeasible(error, view, manager, budget, count)
+        return None
+    _within(composed, view, budget, count)
+    _present(composed.view, view)
+    _accounted(composed.view, view)
+    _valid(composed.view, media)
+    again = compose(view, planner(manager), budget, count)
+    assert again.view == composed.view, "the same view, policy and budget gave two different views"
+    assert compose(composed.view, planner(manager), budget, count).view is composed.view, (
+        "composing twice is not composing once"
+    )
+    return composed
+
+
+def _truly_infeasible(
+    error: InfeasibleBudget, view: View, manager: ContextManager, budget: Budget, count: Counter
+) -> None:
+    """The breakdown adds up, is larger than the budget, and a budget of exactly that size in that unit is enough."""
+    assert error.needed == sum(error.breakdown.values()) > error.budget
+    if error.unit == "tokens":
+        assert error.budget == budget.for_input
+        assert compose(view, planner(manager), Budget.of_input(error.needed), count).tokens_after <= error.needed
+        return
+    room = replace(Budget.of_input(_BOUNDLESS), **{_LIMITS[error.unit]: error.needed})
+    assert account(compose(view, planner(manager), room, count).view, room, Meter(count)).fits
+
+
+def _within(composed: Composed, view: View, budget: Budget, count: Counter) -> None:
+    """The view is within the budget, by a fresh measure; it is the same object, or a smaller one."""
+    measured = Meter(count).view(composed.view).total
+    assert measured == composed.tokens_after <= budget.for_input
+    assert composed.view is view or composed.limits or composed.tokens_after < composed.tokens_before
+    sizes = account(composed.view, budget, Meter(count))
+    assert sizes.fits, f"{sizes.bytes.total:,} bytes, {sizes.media} images and sounds"
+
+
+def _present(after: View, before: View) -> None:
+    """The newest words of the user and what is pinned are there as they were, and of what is open at least the calls."""
+    shown = {exchange.first: exchange for exchange in after.exchanges if exchange.first is not None}
+    newest = before.newest_user()
+    for index in before.protected():
+        exchange = before.exchanges[index]
+        there = None if exchange.first is None else shown.get(exchange.first)
+        assert there is not None, f"exchange {index} is gone, which every view must hold"
+        if exchange.pinned or index == newest:
+            assert _contents(there) == _contents(exchange)
+        else:
+            assert _calls(there) == _calls(exchange)
+    assert after.newest_user() is None or newest is not None, "the user said something that he did not say"
+
+
+def _contents(exchange: Exchange) -> list[object]:
+    return [block.content for block in exchange.blocks()]
+
+
+def _calls(exchange: Exchange) -> list[object]:
+    return [block.content for block in exchange.blocks() if isinstance(block.content, ToolCallContent)]
+
+
+def shown_and_left_out(view: View) -> frozenset[Handle]:
+    """Give every entry that a view shows some of, or says it leaves out."""
+    shown = {
+        Handle(run.dialog, seq)
+        for exchange in view.exchanges
+        for run in exchange.runs
+        for seq in range(run.start, run.stop)
+    }
+    gone = {Handle(handle.dialog, handle.seq) for omission in view.omissions for handle in omission.handles()}
+    return frozenset(shown | gone)
+
+
+def _accounted(after: View, before: View) -> None:
+    """Every entry is shown or has a handle among the omissions; what is shown in another form has one too; nothing is said twice."""
+    assert shown_and_left_out(after) >= shown_and_left_out(before), "something is gone without a handle"
+    was = {block.origin: block.content for exchange in before.exchanges for block in exchange.blocks()}
+    for exchange in after.exchanges:
+        for block in exchange.blocks():
+            assert block.reason is None or block.origin is not None, (
+                "a block is shown in another form, without a handle"
+            )
+            assert block.reason is not None or block.origin is None or block.content == was[block.origin]
+            assert not exchange.derived or block.speaker is not Speaker.HUMAN, "a derived text speaks as the user"
+    places = [exchange.first for exchange in after.exchanges if exchange.first is not None]
+    assert len(places) == len(set(places))
+
+
+def _valid(view: View, media: Callable[[str], bytes]) -> None:
+    """Calls stand with their results, and the strict validator of every profile takes the request."""
+    assert_closed(view)
+    for name, model in MODELS.items():
+        profile = wire.profile(name, model)
+        request = wire.compile(view, profile, wire.Call(model=model), media)
+        faults = wire.validate(request.body, profile, as_history=request.history)
+        assert not faults, f"{name}: {faults[0]}"
+
+
+# --- a conversation that grows ----------------------------------------------------------------------------------------------
+
+
+def stable(views: Iterator[View], manager: ContextManager, budget: Budget, count: Counter) -> tuple[int, int]:
+    """Hold a policy to prefix stability over the views of a growing log, each as it is when a model is called.
+
+    Between two edits a request goes on from the one before. An edit is where something more is left out, or shown in another form; or where
+    something else stands for what is left out, such as a notice in the place of a record.
+
+    Returns:
+        How many requests there were, and how many edits.
+    """
+    last: tuple[wire.Request, object] | None = None
+    requests = edits = 0
+    for view in views:
+        try:
+            composed = compose(view, planner(manager), budget, count)
+        except InfeasibleBudget:
+            last = None
+            continue
+        request = wire.compile(composed.view, wire.profile("openai-chat"), wire.Call(model="gpt-4o"), _no_media)
+        state = _edited(composed.view)
+        requests += 1
+        if last is not None:
+            if last[1] == state:
+                assert wire.broken_at(last[0], request) is None, (
+                    "the request does not go on from the one before, without an edit"
+                )
+            else:
+                edits += 1
+        last = (request, state)
+    return requests, edits
+
+
+def _edited(view: View) -> object:
+    rewritten = frozenset(
+        (block.origin, block.reason) for x in view.exchanges for block in x.blocks() if block.reason is not None
+    )
+    gone = frozenset(handle for omission in view.omissions for handle in omission.handles())
+    derived = tuple(exchange.turns[0].blocks[0].derived for exchange in view.exchanges if exchange.derived)
+    return gone, rewritten, derived
