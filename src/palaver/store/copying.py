@@ -169,6 +169,22 @@ def _batches(source: Copyable, dialog_id: DialogId, start: int) -> Iterator[list
         yield batch
 
 
+def fingerprint(store: Store) -> str:
+    """Give SHA-256 over all that a store gives back of its sessions and payloads, hexadecimal; equal for stores of any kind that hold the same.
+
+    Raises:
+        InvalidInput: The store is of a kind that cannot be copied.
+    """
+    if not isinstance(store, Copyable):
+        raise InvalidInput("The store is of a kind that cannot be copied.")
+    whole = sha256()
+    for session_id in _session_ids(store):
+        whole.update(f"{session_id} {sorted(_parts(store, session_id).items())!r}".encode())
+    for blob in store.blob_ids():
+        whole.update(f"{blob} {_payload(store, blob)}".encode())
+    return whole.hexdigest()
+
+
 # --- the proof ------------------------------------------------------------------------------------------------------------------
 
 

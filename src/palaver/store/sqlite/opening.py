@@ -167,6 +167,7 @@ def _make(path: Path) -> None:
         return
     for folder in reversed([place for place in path.parents if not place.exists()]):
         folder.mkdir(_PRIVATE_FOLDER, exist_ok=True)
+        _flush_names(folder.parent)
     descriptor, unnamed = mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
     os.close(descriptor)
     try:
@@ -174,6 +175,19 @@ def _make(path: Path) -> None:
             os.link(unnamed, path)
     finally:
         Path(unnamed).unlink()
+
+
+def _flush_names(folder: Path) -> None:
+    """Let a new name in a folder survive a power cut: SQLite sees to the folder of its log, and nobody to the ones above.
+
+    Where folders cannot be flushed, as on Windows, the system does it in time.
+    """
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def _look(path: Path) -> None:

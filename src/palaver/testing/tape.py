@@ -1,0 +1,147 @@
+"""A tape of what was made durable: recorded from real work once, and played into any store as often as one likes.
+
+Whoever wants to know what a store holds after a crash needs to know what it held after every single write. A tape knows: it is the list of a
+history's durable steps, and `states` gives the digest of everything after each of them, by the reference store in memory. What is found after
+a crash must be one of two neighbours in that list: the state after the last step that was acknowledged, or the one after the step in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias, cast
+
+from palaver.ids import DialogId, SessionId
+from palaver.log import NOTHING, Draft, Header
+from palaver.store import MemoryStore, Store
+from palaver.store.copying import fingerprint
+
+__all__ = ["Step", "Tape", "entries_in", "play", "recorder", "states"]
+
+
+class Write(NamedTuple):
+    """One call of a store that wrote something.
+
+    Attributes:
+        method: The name of the method.
+        arguments: What it was given by position.
+        named: What it was given by name.
+    """
+
+    method: str
+    arguments: tuple[Any, ...]
+    named: dict[str, Any]
+
+
+Step: TypeAlias = tuple[Write, ...]
+"""What is made durable at once: one call, or all the calls of one block."""
+
+Tape: TypeAlias = tuple[Step, ...]
+"""A history: its durable steps in order."""
+
+_WRITES = ("create_session", "update_session", "create_dialog", "put_blob", "put_source")
+
+
+class Recorder:
+    """Hands everything on to another store, and notes what was written. For one thread."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._steps: list[Step] = []
+        self._block: list[Write] | None = None
+
+    @property
+    def tape(self) -> Tape:
+        """What was made durable so far."""
+        return tuple(self._steps)
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
+        found = getattr(self._store, name)
+        if name not in _WRITES:
+            return found
+
+        def noted(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the method takes and gives
+            made = found(*arguments, **named)
+            self._note(Write(name, arguments, named))
+            return made
+
+        return noted
+
+    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+        """Append; without drafts nothing is written, and nothing noted."""
+        headers = self._store.append(dialog_id, drafts, turn_head)
+        if headers:
+            self._note(Write("append", (dialog_id, tuple(drafts), turn_head), {}))
+        return headers
+
+    def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
+        """Annotate."""
+        header = self._store.annotate(dialog_id, draft)
+        self._note(Write("annotate", (dialog_id, draft), {}))
+        return header
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Note the calls of a block as one step, if it does not raise; an inner block that raises takes its own calls with it."""
+        outer, self._block = self._block, []
+        try:
+            with self._store.together():
+                yield
+            made = self._block
+        except BaseException:
+            self._block = outer
+            raise
+        self._block = outer
+        if outer is not None:
+            outer.extend(made)
+        elif made:
+            self._steps.append(tuple(made))
+
+    def _note(self, write: Write) -> None:
+        if self._block is None:
+            self._steps.append((write,))
+        else:
+            self._block.append(write)
+
+
+def recorder(store: Store) -> tuple[Store, Recorder]:
+    """Give a store that notes what is written into another one; the second value is the same object, whose `tape` gives the notes."""
+    made = Recorder(store)
+    return cast("Store", made), made
+
+
+def play(step: Step, store: Store) -> None:
+    """Make one step of a tape durable in a store."""
+    if len(step) == 1:
+        _call(step[0], store)
+        return
+    with store.together():
+        for write in step:
+            _call(write, store)
+
+
+def _call(write: Write, store: Store) -> None:
+    getattr(store, write.method)(*write.arguments, **write.named)
+
+
+def states(tape: Tape) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Give the state after each number of steps, beginning with none, and how many entries there are then; by the store in memory."""
+    store = MemoryStore()
+    known, counts = [fingerprint(store)], [0]
+    for step in tape:
+        play(step, store)
+        known.append(fingerprint(store))
+        counts.append(entries_in(store))
+    return tuple(known), tuple(counts)
+
+
+def session_ids(store: Store) -> list[SessionId]:
+    """Give the ids of all sessions, those in the trash too, in order."""
+    return sorted(record.session_id for record in chain(store.sessions(), store.sessions(trashed=True)))
+
+
+def entries_in(store: Store) -> int:
+    """Count the entries of all sessions."""
+    nodes = [node for session_id in session_ids(store) for node in store.nodes(session_id)]
+    return sum(store.last(node.dialog_id).seq - NOTHING.seq for node in nodes)
