@@ -208,6 +208,21 @@ def test_a_rewind_is_a_branch_and_can_be_undone(five: Dialog) -> None:
     assert texts(again.messages) == ["m0", "m1"]
 
 
+def test_a_rewind_to_the_beginning_is_a_rewind_like_any_other(five: Dialog) -> None:
+    """Nothing stays, everything is told, and it can be undone; an empty dialog has nothing to go back from."""
+    preview = five.rewind(None)
+    assert (preview.to, preview.kept, len(preview.leaving)) == (None, 0, 5)
+    assert str(preview).startswith("Back to the beginning: 0 messages stay, 5 leave")
+
+    rewound = preview.apply()
+
+    assert rewound.rewound
+    assert not rewound.messages
+    with pytest.raises(InvalidInput, match="is empty: nothing would leave"):
+        rewound.rewind(None)
+    assert rewound.undo_rewind() is five
+
+
 def test_a_rewind_before_a_fork_and_before_a_compaction(five: Dialog) -> None:
     """One may go back into what was inherited; what a compaction left out comes back, and the preview says how much."""
     for number in range(6):

@@ -14,8 +14,8 @@ from palaver.agent.call_session import AgentCallSession
 from palaver.agent.calls import SUSPENDED
 from palaver.agent.turn import read_turn
 from palaver.errors import InvalidInput
-from palaver.ids import DialogId, new_dialog_id, now
-from palaver.log import Handle, Node, lineage
+from palaver.ids import DialogId
+from palaver.log import Handle, Node, child_of, lineage
 from palaver.messages import Message, Role
 from palaver.session import Dialog, Session
 from palaver.tools import CallContext, Function, ToolReply
@@ -151,16 +151,6 @@ def _made(parent: Dialog, agent: Agent, inherits: Inherits, key: Mapping[str, st
     shares = inherits == "fork"
     node = parent.store.node(parent.dialog_id)
     count = len(parent.messages) if shares else 0
-    made = Node(
-        dialog_id=new_dialog_id(),
-        session_id=parent.session_id,
-        owner=agent.name,
-        parent_id=parent.dialog_id,
-        ranges=lineage(node, parent.store.last(parent.dialog_id).seq + 1) if shares else (),
-        split_point=count,
-        inherited=count,
-        created_at=now(),
-        relation="subagent",
-        metadata=dict(key),
-    )
+    ranges = lineage(node, parent.store.last(parent.dialog_id).seq + 1) if shares else ()
+    made = child_of(node, ranges, count, relation="subagent", owner=agent.name, metadata=dict(key))
     return parent.store.create_dialog(made).dialog_id

@@ -38,7 +38,7 @@ from palaver.log.entries import (
 from palaver.log.handles import Handle, Span
 from palaver.log.headers import NOTHING, Draft, Header, body_digest
 from palaver.log.legality import RULES, Rule, check, next_header, rule
-from palaver.log.lineage import Node, Reader, clip, lineage
+from palaver.log.lineage import Node, Reader, child_of, clip, lineage
 
 __all__ = [
     "KINDS",
@@ -84,6 +84,7 @@ __all__ = [
     "UnknownEntry",
     "body_digest",
     "check",
+    "child_of",
     "clip",
     "decode_entry",
     "draft",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 
-from palaver.ids import DialogId, SessionId
+from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log.handles import Span
 from palaver.log.headers import Header
 
@@ -45,6 +45,44 @@ class Node:
     created_at: float = 0.0
     relation: str = "root"
     metadata: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def child_of(  # noqa: PLR0913 - what a node says of its parent, all but the first three by keyword
+    parent: Node,
+    ranges: tuple[Span, ...],
+    kept: int,
+    *,
+    relation: str,
+    owner: str = "",
+    window: tuple[int, int] | None = None,
+    metadata: Mapping[str, object] | None = None,
+) -> Node:
+    """Give the node of a new dialog below another one, with a new id, to be written with `Store.create_dialog`.
+
+    Args:
+        parent: The node of the dialog that it hangs on.
+        ranges: The entries that it shares.
+        kept: How many messages they hold.
+        relation: What it is to its parent.
+        owner: The agent that owns it; the parent's when empty.
+        window: The `last_n` and `first_k` that a fork asked for; all of what it shares when not given.
+        metadata: What is to be kept with it.
+    """
+    last_n, first_k = (0, kept) if window is None else window
+    return Node(
+        dialog_id=new_dialog_id(),
+        session_id=parent.session_id,
+        owner=owner or parent.owner,
+        parent_id=parent.dialog_id,
+        ranges=ranges,
+        split_point=kept,
+        last_n=last_n,
+        first_k=first_k,
+        inherited=kept,
+        created_at=now(),
+        relation=relation,
+        metadata=metadata or {},
+    )
 
 
 class Reader(Protocol):

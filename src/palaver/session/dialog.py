@@ -9,8 +9,8 @@ from typing import Any, overload
 
 from palaver.context import Composed
 from palaver.errors import InvalidInput
-from palaver.ids import BlobId, DialogId, new_dialog_id, new_session_id, now
-from palaver.log import Entry, Handle, Header, MessageEntry, Node
+from palaver.ids import BlobId, DialogId, new_session_id, now
+from palaver.log import Entry, Handle, Header, MessageEntry, Node, child_of
 from palaver.messages import Content, ImageContent, Message, Role, TextContent
 from palaver.prompts import Prompt, Runtime, get_default_runtime, temporary_prompt
 from palaver.session.branch import Branch
@@ -274,26 +274,15 @@ class Dialog(Branch):
         """
         check_window(last_n, first_k)
         kept = min(self._count, last_n + first_k) if last_n else self._count
-        node = Node(
-            dialog_id=new_dialog_id(),
-            session_id=self.session_id,
-            owner=self.owner,
-            parent_id=self.dialog_id,
-            ranges=window(self.store, self._held(), self._count, last_n, first_k),
-            split_point=kept,
-            last_n=last_n,
-            first_k=first_k,
-            inherited=kept,
-            created_at=now(),
-            relation="fork",
-        )
+        ranges = window(self.store, self._held(), self._count, last_n, first_k)
+        node = child_of(self._node, ranges, kept, relation="fork", window=(last_n, first_k))
         return Dialog.of(self._family, self.store.create_dialog(node), self.top_prompt)
 
-    def rewind(self, to: Handle | str) -> Rewind[Dialog]:
+    def rewind(self, to: Handle | str | None) -> Rewind[Dialog]:
         """Look at what going back to an entry would do: nothing is written before `apply()` is called on what this gives.
 
         Args:
-            to: The last entry that is to stay.
+            to: The last entry that is to stay; None for none: back to before the first.
 
         Raises:
             UnknownHandle: The dialog does not hold it.

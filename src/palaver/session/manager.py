@@ -11,8 +11,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from palaver.errors import InvalidInput, UnknownHandle
-from palaver.ids import new_dialog_id, now
-from palaver.log import BranchSummary, Custom, Entry, Handle, Label, ModeChange, ModelChange, Node, Place, Span
+from palaver.log import BranchSummary, Custom, Entry, Handle, Label, ModeChange, ModelChange, Place, Span, child_of
 from palaver.messages import Content, CustomMessage, Message, TextContent
 from palaver.prompts import Runtime
 from palaver.session.committing import in_one_step
@@ -291,19 +290,7 @@ class SessionManager(ManagedSession):
             return owner
         ranges = path_to(self.store, place)
         kept = stretches(self.store, ranges)[1]
-        node = Node(
-            dialog_id=new_dialog_id(),
-            session_id=self.session.session_id,
-            owner=self._dialog.owner,
-            parent_id=place.dialog,
-            ranges=ranges,
-            split_point=kept,
-            last_n=0,
-            first_k=kept,
-            inherited=kept,
-            created_at=now(),
-            relation="fork",
-        )
+        node = child_of(self.store.node(place.dialog), ranges, kept, relation="fork", owner=self._dialog.owner)
         return self.session.dialog(self.store.create_dialog(node).dialog_id)
 
     # --- other sessions --------------------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 
 from palaver.context.work import Deed, deed
 from palaver.errors import Conflict, InvalidInput
-from palaver.ids import DialogId, new_dialog_id, now
-from palaver.log import NOTHING, Custom, Handle, Node, Span, draft
+from palaver.ids import DialogId
+from palaver.log import NOTHING, Custom, Handle, Node, Span, child_of, draft
 from palaver.messages import ToolCallContent
 from palaver.session.composing import tokens_of
 from palaver.session.merging import exchanges_of
@@ -61,7 +61,7 @@ class Rewind(Generic[Member]):
 
     Attributes:
         dialog_id: The dialog.
-        to: The last entry that stays.
+        to: The last entry that stays; None where none does.
         kept: How many messages stay.
         leaving: The messages that leave.
         entries: How many entries leave.
@@ -74,7 +74,7 @@ class Rewind(Generic[Member]):
     """
 
     dialog_id: DialogId
-    to: Handle
+    to: Handle | None
     kept: int
     leaving: Messages
     entries: int
@@ -100,7 +100,7 @@ class Rewind(Generic[Member]):
 
     def lines(self, width: int = _WIDTH) -> Iterator[str]:
         """Give the lines for people, words cut after `width` characters."""
-        yield f"Back to {self.to}: {self.kept} messages stay, {len(self.leaving)} leave ({self.entries} entries)."
+        yield f"Back to {self.to or 'the beginning'}: {self.kept} messages stay, {len(self.leaving)} leave ({self.entries} entries)."
         yield f"The view: {self.tokens_before:,} tokens now, {self.tokens_after:,} then."
         for index, message in enumerate(self.leaving.bare(), self.kept):
             yield f"- {message_line(index, message, width)}"
@@ -138,23 +138,24 @@ class Standing(Generic[Member]):
     adopt: Callable[[Node], Member]
 
 
-def rewind(standing: Standing[Member], to: Handle | str) -> Rewind[Member]:
+def rewind(standing: Standing[Member], to: Handle | str | None) -> Rewind[Member]:
     """Look at what going back to an entry would do. Nothing is written.
 
     Args:
         standing: The dialog.
-        to: The last entry that is to stay.
+        to: The last entry that is to stay; None for none.
 
     Raises:
         UnknownHandle: The dialog does not hold it.
         InvalidInput: Nothing would leave.
     """
     store, node = standing.store, standing.node
-    place = whole(store, node.session_id, to)._replace(block=None)
-    kept = upto(standing.spans, place)
+    place = None if to is None else whole(store, node.session_id, to)._replace(block=None)
+    kept = () if place is None else upto(standing.spans, place)
     gone = apart(standing.spans, kept)
     if not gone:
-        raise InvalidInput(f"{place} is the newest entry of the dialog: nothing would leave.")
+        which = "The dialog is empty" if place is None else f"{place} is the newest entry of the dialog"
+        raise InvalidInput(f"{which}: nothing would leave.")
     after = Folding(store, node_of(node.session_id, kept)).view(NOTHING)
     done = tuple(_deeds(exchanges_of(store, node.session_id, _with_calls(standing.view, gone)), gone))
     inherited = stretches(store, kept)[1]
@@ -226,20 +227,8 @@ def _done(standing: Standing[Member], kept: tuple[Span, ...], inherited: int) ->
     """Make the dialog that goes on; it takes the place of the one to go on with where that is the one that is left."""
     store, left = standing.store, standing.node
     root = store.session(left.session_id).root == left.dialog_id
-    node = Node(
-        dialog_id=new_dialog_id(),
-        session_id=left.session_id,
-        owner=left.owner,
-        parent_id=left.dialog_id,
-        ranges=kept,
-        split_point=inherited,
-        last_n=0,
-        first_k=inherited,
-        inherited=inherited,
-        created_at=now(),
-        relation=REWIND,
-        metadata={_FROM: {"dialog": left.dialog_id, "entry": standing.last, "root": root}},
-    )
+    about = {_FROM: {"dialog": left.dialog_id, "entry": standing.last, "root": root}}
+    node = child_of(left, kept, inherited, relation=REWIND, metadata=about)
     with store.together():
         head = store.last(left.dialog_id).turn_head
         if head != standing.turn_head:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from palaver.errors import InvalidInput
 from palaver.formats.events import Branch, Loss, Put
 from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, now
-from palaver.log import Draft, Entry, Handle, Header, Node, Span, body_digest, draft, rule
+from palaver.log import Draft, Entry, Handle, Header, Node, Span, body_digest, child_of, draft, rule
 from palaver.store.protocol import Store
 from palaver.transcripts.partial import LaterBeginning
 from palaver.transcripts.parts import Joint
@@ -106,23 +106,19 @@ class Landing:
         relation: str,
         metadata: Mapping[str, object] | None = None,
     ) -> None:
-        inherited = self._messages(ranges)
-        node = self.store.create_dialog(
-            Node(
+        about = dict(metadata or {})
+        if parent is None:
+            node = Node(
                 dialog_id=new_dialog_id(),
                 session_id=self.session_id,
                 owner=owner,
-                parent_id=parent,
-                ranges=ranges,
-                split_point=None if parent is None else inherited,
-                last_n=None if parent is None else 0,
-                first_k=None if parent is None else 1,
-                inherited=inherited,
-                created_at=self.begun or now(),
                 relation=relation,
-                metadata=dict(metadata or {}),
+                metadata=about,
             )
-        )
+        else:
+            above = Node(dialog_id=parent, session_id=self.session_id)
+            node = child_of(above, ranges, self._messages(ranges), relation=relation, owner=owner, metadata=about)
+        node = self.store.create_dialog(replace(node, created_at=self.begun or now()))
         self.places.dialogs[key] = node.dialog_id
         self.places.landed.setdefault(key, [])
         self._looked.pop(key, None)

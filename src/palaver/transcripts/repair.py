@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from itertools import chain, count
 
 from palaver.errors import StoreDamaged
-from palaver.ids import BlobId, DialogId, new_dialog_id, now
-from palaver.log import Entry, MessageEntry, Node, decode_entry, draft
+from palaver.ids import BlobId, DialogId
+from palaver.log import Entry, MessageEntry, Node, child_of, decode_entry, draft
 from palaver.messages import (
     AssistantMessage,
     AudioContent,
@@ -48,18 +48,7 @@ def repair(store: Store, dialog_id: DialogId) -> Node:
     source = store.node(dialog_id)
     _check(store, dialog_id)
     view = fold(store, dialog_id, whole=True)
-    branch = Node(
-        dialog_id=new_dialog_id(),
-        session_id=source.session_id,
-        owner=source.owner,
-        parent_id=dialog_id,
-        split_point=0,
-        last_n=0,
-        first_k=0,
-        created_at=now(),
-        relation="repair",
-        metadata={"of": dialog_id, "at": view.at},
-    )
+    branch = child_of(source, (), 0, relation="repair", metadata={"of": dialog_id, "at": view.at})
     state = (decode_entry(store.body(span.dialog, span.start)) for span in view.state)
     mender = _Mender(store)
     with store.together():

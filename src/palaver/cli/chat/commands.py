@@ -126,7 +126,7 @@ def _rewind(at: At, words: str) -> None:
     hidden = len(shown) - _PREVIEW
     for text in shown if hidden <= 0 else [*shown[:_PREVIEW], f"  … {hidden} more"]:
         at.screen.note(text)
-    for told in () if cut.looked is None else _done_since(cut.looked):
+    for told in _done_since(cut.looked):
         at.screen.note(told)
     if not agreed(at, f"Rewind {len(cut.gone)} messages?"):
         return

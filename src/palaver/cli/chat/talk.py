@@ -10,8 +10,8 @@ from itertools import count
 from palaver.agent import Agent, ProviderInvoker, open_calls
 from palaver.agent.turn import Turn, read_turn
 from palaver.errors import InvalidInput, NotFound
-from palaver.ids import DialogId, new_dialog_id, now
-from palaver.log import Handle, MessageEntry, Node, Span, decode_entry
+from palaver.ids import DialogId
+from palaver.log import Handle, MessageEntry, Node, child_of, decode_entry
 from palaver.messages import Message, Role, ToolCallContent
 from palaver.models import Provider, connect_model
 from palaver.models.retry import Retry
@@ -37,16 +37,14 @@ class Cut:
     """Where a branch can be cut: before a message of the user.
 
     Attributes:
-        ranges: The entries before it.
-        kept: How many messages they hold.
+        kept: How many messages stand before it.
         gone: The messages from there on.
-        looked: What going back there would do; None where nothing would stay.
+        looked: What going back there would do.
     """
 
-    ranges: tuple[Span, ...]
     kept: int
     gone: tuple[Message, ...]
-    looked: Rewind[Dialog] | None
+    looked: Rewind[Dialog]
 
 
 class Talk:
@@ -172,7 +170,10 @@ class Talk:
         dialog = self.dialog.reload()
         if name in self.branches:
             raise InvalidInput(f"There is a branch {name!r} already.", hint="/switch to it, or take another name.")
-        return self._branch(dialog, held(self.store, dialog.dialog_id, None), len(dialog.messages), "fork", name)
+        ranges, kept = tuple(held(self.store, dialog.dialog_id, None)), len(dialog.messages)
+        about = {_NAME: name} if name else {}
+        made = child_of(self.store.node(dialog.dialog_id), ranges, kept, relation="fork", metadata=about)
+        return self._talk_in(self.held.dialog(self.store.create_dialog(made).dialog_id))
 
     def rewind(self, cut: Cut) -> Dialog:
         """Branch off from a cut, and talk on the branch. Nothing is taken from this one.
@@ -180,27 +181,7 @@ class Talk:
         Raises:
             Conflict: Something was said since the cut was looked at.
         """
-        if cut.looked is not None:
-            return self._talk_in(cut.looked.apply())
-        return self._branch(self.dialog, cut.ranges, cut.kept, REWIND, "")  # to before the very first message
-
-    def _branch(self, dialog: Dialog, ranges: tuple[Span, ...], kept: int, relation: str, name: str) -> Dialog:
-        node = Node(
-            dialog_id=new_dialog_id(),
-            session_id=dialog.session_id,
-            owner=dialog.owner,
-            parent_id=dialog.dialog_id,
-            ranges=ranges,
-            split_point=kept,
-            last_n=0,
-            first_k=kept,
-            inherited=kept,
-            created_at=now(),
-            relation=relation,
-            metadata={_NAME: name} if name else {},
-        )
-        self.store.create_dialog(node)
-        return self._talk_in(self.held.dialog(node.dialog_id))
+        return self._talk_in(cut.looked.apply())
 
     def cut(self, back: int) -> Cut:
         """Find the place before the user's last messages, so many of them.
@@ -215,15 +196,13 @@ class Talk:
                 f"You said {len(places)} messages in this branch.", hint=f"/rewind takes 1 to {len(places)}."
             )
         owner, seq, kept = places[-back]
-        ranges: list[Span] = []
+        last: Handle | None = None  # what would stay last
         for span in held(self.store, dialog.dialog_id, None):
             if span.dialog == owner and span.start <= seq < span.stop:
-                if seq > span.start:
-                    ranges.append(Span(span.dialog, span.start, seq))
+                last = Handle(owner, seq - 1) if seq > span.start else last
                 break
-            ranges.append(span)
-        looked = dialog.rewind(Handle(ranges[-1].dialog, ranges[-1].stop - 1)) if ranges else None
-        return Cut(tuple(ranges), kept, tuple(dialog.messages[kept:]), looked)
+            last = Handle(span.dialog, span.stop - 1)
+        return Cut(kept, tuple(dialog.messages[kept:]), dialog.rewind(last))
 
     # --- the turn -----------------------------------------------------------------------------------------------------------------
 
