@@ -88,7 +88,9 @@ def _entry(data: st.DataObject, log: Log) -> Entry:
         entry = place.model_copy(update={"block": None})
         makers |= {
             "pin": lambda: Pin(target=entry, pinned=data.draw(st.booleans())),
-            "quarantine": lambda: Quarantine(target=data.draw(st.sampled_from([place, entry])), reason="refused"),
+            "quarantine": lambda: Quarantine(
+                target=data.draw(st.sampled_from([place, entry])), reason="refused", lifted=data.draw(st.booleans())
+            ),
             "edit": lambda: _edit(data, log, place),
         }
     return makers[data.draw(st.sampled_from(sorted(makers)))]()

@@ -399,11 +399,18 @@ class ErrorEntry(Entry):
 
 
 class Quarantine(Entry):
-    """A block that a provider refused: views show a placeholder with its handle."""
+    """A block that a provider refused, or an entry with all its blocks: views show a placeholder with its handle.
+
+    Attributes:
+        target: What is set aside.
+        reason: Why, in words for people; it is never shown to a model.
+        lifted: True when this entry takes the quarantine of the same place back. The newest entry about a place wins.
+    """
 
     kind: Literal["quarantine"] = "quarantine"
     target: Place
     reason: str = ""
+    lifted: bool = False
 
 
 class Tombstone(Entry):

@@ -13,9 +13,10 @@ from palaver.messages import Content, InvokeCost, Message
 from palaver.session.differing import BranchDifference, difference
 from palaver.session.follower import Follower
 from palaver.session.invocations import Invocations, Latest, latest, recorded
-from palaver.session.marks import labels_in, pins_in
+from palaver.session.marks import labels_in, pins_in, quarantined_in
 from palaver.session.merging import ROOM, Branching, account
 from palaver.session.overview import message_line
+from palaver.session.quarantining import blamed, lifting, quarantine_of
 from palaver.session.recalling import recall, whole
 from palaver.session.transcript import Messages, Stretch, stretches
 from palaver.store.protocol import Store
@@ -134,6 +135,11 @@ class Branch:
     def pins(self) -> tuple[Handle, ...]:
         """The pinned entries, in the order of pinning; reads the headers of the whole dialog."""
         return pins_in(self.store, self._spans())
+
+    @property
+    def quarantined(self) -> Mapping[Handle, str]:
+        """What is set aside here, and why, in that order; reads the headers of the whole dialog."""
+        return quarantined_in(self.store, self._spans())
 
     @property
     def invocations(self) -> Invocations:
@@ -270,6 +276,41 @@ class Branch:
             UnknownHandle: The session has no such dialog.
         """
         return self.annotate(Pin(target=self._place(handle), pinned=pinned))
+
+    def quarantine(self, handle: Handle | str, reason: str = "") -> Handle:
+        """Set a block aside that a provider refuses: views of this dialog, and of forks to come, show a placeholder with its handle.
+
+        The log keeps the original, and `recall` gives it. A call keeps its name and its result, and loses its arguments.
+
+        Args:
+            handle: The block, or an entry with all its blocks.
+            reason: Why, for people.
+
+        Raises:
+            InvalidHandle: It is no handle, or it names an entry that no view shows.
+            UnknownHandle: The session has no such entry or block.
+        """
+        return self.annotate(quarantine_of(self.store, self.session_id, handle, reason))
+
+    def lift_quarantine(self, handle: Handle | str, reason: str = "") -> Handle:
+        """Show again what was set aside, by an entry of its own.
+
+        Raises:
+            InvalidHandle: It is no handle, or not spelt like one.
+            UnknownHandle: The session has no such dialog.
+            InvalidInput: It is not in quarantine here.
+        """
+        place = whole(self.store, self.session_id, handle)
+        return self.annotate(lifting(place, self.quarantined, reason))
+
+    def blamed(self, request: Request, words: str) -> Handle | None:
+        """Find the block that a provider's refusal is about, from the place in the request that it names; None where it names none.
+
+        Args:
+            request: The request that was refused.
+            words: What the provider said, as in `str(error)`: `messages.3.content.0.image: Could not process image`.
+        """
+        return blamed(self.store, request, words)
 
     def _place(self, handle: Handle | str) -> Place:
         found = whole(self.store, self.session_id, handle)

@@ -1,13 +1,13 @@
-"""Labels and pins: marks on entries, found by their headers."""
+"""Labels, pins and quarantines: marks on entries, found by their headers."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from palaver.log import Entry, Handle, Label, Pin, Place, Reader, Span, decode_entry
+from palaver.log import Entry, Handle, Label, Pin, Place, Quarantine, Reader, Span, decode_entry
 
-__all__ = ["labels_in", "labels_of", "pins_in"]
+__all__ = ["labels_in", "labels_of", "pins_in", "quarantined_in"]
 
 
 def labels_in(reader: Reader, spans: Sequence[Span]) -> Mapping[Handle, str]:
@@ -39,6 +39,17 @@ def pins_in(reader: Reader, spans: Sequence[Span]) -> tuple[Handle, ...]:
             if entry.pinned:
                 found[_handle(entry.target)] = None
     return tuple(found)
+
+
+def quarantined_in(reader: Reader, spans: Sequence[Span]) -> Mapping[Handle, str]:
+    """Give what is in quarantine and why, in the order in which it was set aside."""
+    found: dict[Handle, str] = {}
+    for entry in _entries(reader, spans, "quarantine"):
+        if isinstance(entry, Quarantine):
+            found.pop(_handle(entry.target), None)
+            if not entry.lifted:
+                found[_handle(entry.target)] = entry.reason
+    return MappingProxyType(found)
 
 
 def _entries(reader: Reader, spans: Sequence[Span], kind: str) -> Iterator[Entry]:

@@ -10,7 +10,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self, TypeAlias
 
-from palaver.errors import Ambiguous, UnknownDialog, UnknownSession
+from palaver.errors import Ambiguous, InvalidInput, UnknownDialog, UnknownSession
 from palaver.ids import SessionId, new_session_id, now
 from palaver.log import Entry, Handle, Span, TurnEnded
 from palaver.messages import Content, InvokeCost
@@ -20,6 +20,7 @@ from palaver.session.extent import Opened, extent_of
 from palaver.session.family import Family, made_up_name
 from palaver.session.marks import labels_of
 from palaver.session.overview import tree_lines
+from palaver.session.quarantining import holders
 from palaver.session.recalling import recall, whole
 from palaver.session.replay import LogBase, follower_of, read_log
 from palaver.session.restore import restore
@@ -262,6 +263,29 @@ class Session:
     def recall(self, handle: Handle | str) -> Entry | Content:
         """Give back what a handle stands for; as `Dialog.recall`."""
         return recall(self.store, self.session_id, handle)
+
+    def quarantine(self, handle: Handle | str, reason: str = "") -> tuple[Handle, ...]:
+        """Set a block aside in every dialog of the session that holds it and shows it still; as `Dialog.quarantine`.
+
+        Returns:
+            The entries that say so, one for each dialog; none where it was set aside already.
+        """
+        place = whole(self.store, self.session_id, handle)
+        found = (self.dialog(one) for one in holders(self.store, self.session_id, place))
+        return tuple(dialog.quarantine(place, reason) for dialog in found if place not in dialog.quarantined)
+
+    def lift_quarantine(self, handle: Handle | str, reason: str = "") -> tuple[Handle, ...]:
+        """Show again, in every dialog of the session, what was set aside; as `Dialog.lift_quarantine`.
+
+        Raises:
+            InvalidInput: No dialog has it in quarantine.
+        """
+        place = whole(self.store, self.session_id, handle)
+        found = [self.dialog(one) for one in holders(self.store, self.session_id, place)]
+        lifted = tuple(dialog.lift_quarantine(place, reason) for dialog in found if place in dialog.quarantined)
+        if not lifted:
+            raise InvalidInput(f"{place} is not in quarantine in any dialog of this session.")
+        return lifted
 
     def place(self, handle: Handle | str) -> Handle:
         """Give a handle with the whole id of its dialog.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from palaver.log import BlockEdit, Handle, Omitted, Place, Span
 from palaver.messages import TextContent, ToolCallContent, ToolResultContent
 from palaver.view.reasons import Reason
-from palaver.view.texts import quarantined
+from palaver.view.texts import QUARANTINED_ARGUMENT, quarantined
 from palaver.view.view import Block, Omission
 
 
@@ -25,6 +25,21 @@ def rewrite(block: Block, text: str, reason: Reason, *, reversible: bool) -> Blo
             block, content=content.model_copy(update={"content": text}), reason=reason, reversible=reversible
         )
     return replace(block, content=TextContent(content=text), reason=reason, reversible=reversible)
+
+
+def set_aside(block: Block, origin: Handle) -> Block:
+    """Give the block that stands for one that a provider refused.
+
+    A call keeps its name and its id, for its result hangs on it; its arguments, and what its provider signed, are replaced.
+    """
+    told = quarantined(origin)
+    content = block.content
+    if not isinstance(content, ToolCallContent):
+        # a result without its call stays marked as one: a checkpoint must not join them again
+        reason = Reason.UNPAIRED if block.reason is Reason.UNPAIRED else Reason.QUARANTINED
+        return rewrite(block, told, reason, reversible=True)
+    spared = {"args": {QUARANTINED_ARGUMENT: told}, "raw_args": None, "error": None, "artefact": {}, "changes": ()}
+    return replace(block, content=content.model_copy(update=spared), reason=Reason.QUARANTINED)
 
 
 def omission(gone: Omitted) -> Omission:
@@ -95,9 +110,9 @@ class Edits:
             return block
         if origin in self.removed:
             return None
+        if origin in self.quarantined or Handle(origin.dialog, origin.seq) in self.quarantined:
+            return set_aside(block, origin)  # before any edit: a shortened form may hold just what was refused
         if origin in self.shown_as:
             edit = self.shown_as[origin]
             return rewrite(block, edit.text, Reason(edit.reason), reversible=edit.reversible)
-        if origin in self.quarantined or Handle(origin.dialog, origin.seq) in self.quarantined:
-            return rewrite(block, quarantined(origin), Reason.QUARANTINED, reversible=True)
         return block

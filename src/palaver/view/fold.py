@@ -124,6 +124,7 @@ class _Fold:
     model: str = ""
     in_force: dict[str, Handle] = field(default_factory=dict)
     pins: dict[Handle, Handle] = field(default_factory=dict)
+    taken_back: dict[tuple[str, Handle], Handle] = field(default_factory=dict)
 
     def resume(self, checkpoint: Compaction, kept: Iterable[Line | Derived]) -> None:
         """Take what a checkpoint holds, as it was when it was written down."""
@@ -171,8 +172,8 @@ class _Fold:
                 self.pairing.outdate(_targets(entry))
             case Pin() as entry:
                 self._pin(line, entry)
-            case Quarantine(target=target):
-                self.edits.quarantined[handle_of(target)] = line.handle
+            case Quarantine(target=target, lifted=lifted):
+                self._mark(self.edits.quarantined, handle_of(target), line, stands=not lifted)
                 self.pairing.outdate((handle_of(target),))
             case _:
                 pass
@@ -180,9 +181,17 @@ class _Fold:
     def _pin(self, line: Line, entry: Pin) -> None:
         place = Handle(entry.target.dialog, entry.target.seq)
         self.pairing.unsettle()
-        self.pins.pop(place, None)
-        if entry.pinned:
-            self.pins[place] = line.handle
+        self._mark(self.pins, place, line, stands=entry.pinned)
+
+    def _mark(self, marks: dict[Handle, Handle], place: Handle, line: Line, *, stands: bool) -> None:
+        """Put a mark on a place, or take it away; what took one away counts as long as what put it there may be read."""
+        kind = line.entry.kind
+        marks.pop(place, None)
+        self.taken_back.pop((kind, place), None)
+        if stands:
+            marks[place] = line.handle
+        else:
+            self.taken_back[kind, place] = line.handle
 
     def _message(self, line: Line, message: Message) -> None:
         if message.role in _ASSISTANT:
@@ -225,7 +234,8 @@ class _Fold:
     def view(self, dialog_id: DialogId, at: int) -> View:
         """Give the view."""
         system = self.edits.all_shown((*self.sections, *self.leading))
-        state = (*self.in_force.values(), *self.leading_at, *self.pins.values(), *self.edits.quarantined.values())
+        marks = (*self.pins.values(), *self.edits.quarantined.values(), *self.taken_back.values())
+        state = (*self.in_force.values(), *self.leading_at, *marks)
         removed = {gone.handle: gone for gone in self.pairing.doubled} | self.edits.removed
         return View(
             dialog_id=dialog_id,

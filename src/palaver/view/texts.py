@@ -12,6 +12,10 @@ def unpaired(call_id: str, text: str) -> str:
     return f"[Result of tool call {call_id or '?'}, which is not in this context]\n{text}"
 
 
+QUARANTINED_ARGUMENT = "quarantined"
+"""The one argument that is shown of a call whose arguments a provider refused."""
+
+
 def quarantined(handle: Handle) -> str:
     """Give the text that stands for a block that a provider refused."""
     return f"[A block the provider refused was set aside; recall {handle}]"
