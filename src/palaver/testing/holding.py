@@ -190,6 +190,9 @@ def _edited(view: View) -> object:
     rewritten = frozenset(
         (block.origin, block.reason) for x in view.exchanges for block in x.blocks() if block.reason is not None
     )
-    gone = frozenset(handle for omission in view.omissions for handle in omission.handles())
+    changed = (
+        omission for omission in view.omissions if omission.messages or omission.size
+    )  # a change of model is no words
+    gone = frozenset(handle for omission in changed for handle in omission.handles())
     derived = tuple(exchange.turns[0].blocks[0].derived for exchange in view.exchanges if exchange.derived)
     return gone, rewritten, derived

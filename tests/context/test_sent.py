@@ -1,0 +1,121 @@
+"""Beside what was really sent: the calls of runs whose every request is recorded, as views of the log and under every preset."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import tarfile
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import pytest
+import zstandard
+
+from palaver.context import Meter
+from palaver.context.presets import PRESETS
+from palaver.log import Invocation, decode_entry
+from palaver.messages import from_chat_dict
+from palaver.store.memory import MemoryStore
+from palaver.testing.policy_laws import hold, stable
+from palaver.tokens import Budget, counter
+from palaver.transcripts import Importer
+from palaver.view import View, fold
+from palaver.wire import Call, compile, profile  # noqa: A004 - the word for it
+from tests.context.helper import COUNTER, manager, no_media, size
+from tests.recorded import Recording, recordings
+
+SERIES = recordings("openhands_llm_calls")
+LARGE = [pytest.param(*each.values, id=each.id, marks=[*each.marks, pytest.mark.soak]) for each in SERIES[1:-1]]
+
+
+class Sent(NamedTuple):
+    """One recorded call.
+
+    Attributes:
+        view: The log as it stood when the call was made.
+        messages: What the request held.
+        tokens: What the provider says it read; 0 when it does not say.
+    """
+
+    view: View
+    messages: list[dict[str, Any]]
+    tokens: int
+
+
+def sent(recording: Recording) -> Iterator[Sent]:
+    """Give the calls of a series, each with the log as it stood and the request that was recorded."""
+    with (
+        recording.path.open("rb") as file,
+        tarfile.open(fileobj=io.BytesIO(zstandard.ZstdDecompressor().stream_reader(file).read())) as archive,
+    ):
+        requests = {
+            member.name.rsplit("/", 1)[-1]: json.load(found)["messages"]
+            for member in archive
+            if member.isfile() and (found := archive.extractfile(member)) is not None and member.name.endswith(".json")
+        }
+    store = MemoryStore()
+    for session in Importer(store, keep_source=False).import_path(recording.path):
+        for node in store.nodes(session.session_id):
+            for seq, body in store.bodies(node.dialog_id):
+                entry = decode_entry(body)
+                if isinstance(entry, Invocation):
+                    usage = entry.manifest.get("usage") or {}
+                    view = fold(store, node.dialog_id, seq)
+                    yield Sent(view, requests[str(entry.manifest["call"])], int(usage.get("prompt_tokens") or 0))
+
+
+def words(messages: list[dict[str, Any]]) -> list[tuple[str, str, list[str | None]]]:
+    """Give what messages say, and the calls they make."""
+    read = [from_chat_dict(one) for one in messages]
+    return [(one.role.value, one.text_content(), [call.name for call in one.tool_calls()]) for one in read]
+
+
+def chat(view: View) -> list[dict[str, Any]]:
+    """Give the messages of the request that a view is compiled to."""
+    request = compile(view, profile("openai-chat"), Call(model="any"), no_media)
+    request.check()
+    return list(request.body["messages"])
+
+
+@pytest.mark.parametrize("recording", SERIES)
+def test_the_log_at_every_recorded_call_holds_what_was_sent(recording: Recording) -> None:
+    """The request of the plain view at each of the calls has the messages of the one that was really sent, in their order and word for word."""
+    calls = 0
+    for call in sent(recording):
+        assert words(chat(call.view)) == words(call.messages)
+        calls += 1
+    assert calls
+
+
+@pytest.fixture(scope="module")
+def told(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """Collect a line for each run of a preset, and print them at the end."""
+    lines: list[str] = []
+    yield lines
+    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
+        sys.stdout.write("".join(f"\n{line}" for line in lines) + "\n")
+        sys.stdout.flush()
+
+
+@pytest.mark.parametrize("recording", SERIES)
+def test_the_size_of_what_was_sent_is_what_the_provider_reported(recording: Recording, told: list[str]) -> None:
+    """T14: over a run, our count of its requests is the provider's, within the bound that is stated for the family."""
+    calls = [call for call in sent(recording) if call.tokens]
+    count = counter("claude-sonnet-4-5")
+    ours, theirs = sum(Meter(count).view(call.view).total for call in calls), sum(call.tokens for call in calls)
+    told.append(f"{recording.name}: {len(calls)} calls, {theirs:,} tokens by the provider, {ours:,} by our count")
+    assert abs(ours / theirs - 1) <= count.family.bound
+
+
+@pytest.mark.parametrize("name", sorted(each.name for each in PRESETS))
+@pytest.mark.parametrize("recording", [*SERIES[:1], *LARGE, *SERIES[1:][-1:]])
+def test_every_preset_holds_its_laws_call_by_call(recording: Recording, name: str, told: list[str]) -> None:
+    """In room for half of what came after the first call: every law at a call in ten, and between edits each request goes on from the one before."""
+    views = [call.view for call in sent(recording)]
+    budget = Budget.of_input((size(views[0]) + max(map(size, views))) // 2)
+    held = [hold(view, manager(name), budget, COUNTER) for view in views[::10]]
+    requests, edits = stable(iter(views), manager(name), budget, COUNTER)
+    told.append(f"{recording.name}: {name}: {requests} requests in half of the room, {edits} edits")
+    assert any(held)
+    assert requests
