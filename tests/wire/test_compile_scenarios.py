@@ -22,6 +22,7 @@ from palaver.wire import Call, How, Request, broken_at, profile
 from palaver.wire import compile as compile_
 from palaver.wire.words import BEGINS_WITH_ASSISTANT, MALFORMED
 from tests.wire.check.pictures import gif
+from tests.wire.ids import wire_ids
 from tests.wire.scenes import BASH, MODELS, Scene, at, call
 
 NAMES = tuple(MODELS)
@@ -136,29 +137,6 @@ def test_d16_ids_that_a_provider_uses_again_are_told_apart(name: str) -> None:
         found = [request.data.index(text.encode()) for text in ("result r0", "result x0", "result r1", "result x1")]
         assert found == sorted(found)
     assert wire_ids(requests[1])[0][:6] == wire_ids(requests[0])[0]
-
-
-def wire_ids(request: Request) -> tuple[list[str], list[str]]:
-    """Give the ids of calls and of results, each in the order of the request."""
-    body, name = request.body, request.profile.name
-    if name == "openai-chat":
-        made = [each["id"] for message in body["messages"] for each in message.get("tool_calls", ())]
-        return made, [message["tool_call_id"] for message in body["messages"] if message["role"] == "tool"]
-    if name == "openai-responses":
-        found = {
-            kind: [item["call_id"] for item in body["input"] if item["type"] == kind]
-            for kind in ("function_call", "function_call_output")
-        }
-        return found["function_call"], found["function_call_output"]
-    if name == "anthropic":
-        blocks = [block for message in body["messages"] for block in message["content"]]
-        return [b["id"] for b in blocks if b["type"] == "tool_use"], [
-            b["tool_use_id"] for b in blocks if b["type"] == "tool_result"
-        ]
-    parts = [part for content in body["contents"] for part in content["parts"]]
-    return [p["functionCall"]["id"] for p in parts if "functionCall" in p], [
-        p["functionResponse"]["id"] for p in parts if "functionResponse" in p
-    ]
 
 
 # --- D17: switch provider and back --------------------------------------------------------------------------------------

@@ -1,0 +1,156 @@
+"""A program whose children die: it forks for every line it is told, and says how the child ended.
+
+One interpreter is started for all of them. It has no threads and no store open when it forks; each child opens its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from palaver import (
+    Agent,
+    Function,
+    Prompt,
+    ProviderInvoker,
+    Request,
+    ScriptedProvider,
+    Session,
+    Store,
+    open_store,
+    tool,
+)
+from palaver.store.lease import Leasing, acquire
+from palaver.testing.kills import dying_store, kill_this_process
+
+__all__ = ["cashier", "trio"]
+
+
+def _done(request: Request) -> bool:
+    return any(message["role"] == "tool" for message in request.body["messages"])
+
+
+def cashier(store: Store, effects: Path, *, dies: bool = False) -> tuple[Agent, ScriptedProvider]:
+    """Give an agent that charges a card once, and says so; its tool writes a line and, if told so, takes the process with it."""
+
+    @tool
+    def charge(amount: int) -> str:
+        """Charge the card."""
+        with effects.open("a", encoding="utf-8") as file:
+            file.write(f"{amount}\n")
+        if dies:
+            kill_this_process()
+        return f"charged {amount}"
+
+    def answer(request: Request) -> object:
+        if _done(request):
+            return "That is done."
+        return {"text": "I charge.", "tool_calls": [{"name": "charge", "arguments": {"amount": 5}, "id": "c1"}]}
+
+    return _agent(store, answer, charge)
+
+
+def trio(
+    store: Store, hang: Callable[[], Any], listener: Callable[[object], None] | None = None
+) -> tuple[Agent, ScriptedProvider]:
+    """Give an agent whose model makes three calls at once, of which the second hangs."""
+
+    @tool
+    async def quick(number: int) -> str:
+        """Return at once."""
+        return f"quick {number}"
+
+    @tool(name="slow")
+    async def slow() -> str:
+        """Hang."""
+        await hang()
+        return "never"
+
+    def answer(request: Request) -> object:
+        if _done(request):
+            return "Two of three."
+        calls: tuple[tuple[str, dict[str, int]], ...] = (
+            ("quick", {"number": 1}),
+            ("slow", {}),
+            ("quick", {"number": 3}),
+        )
+        named = [{"name": name, "arguments": given, "id": f"c{n}"} for n, (name, given) in enumerate(calls, 1)]
+        return {"text": "All at once.", "tool_calls": named}
+
+    return _agent(store, answer, quick, slow, stream_handler=listener)
+
+
+def _agent(
+    store: Store,
+    answer: Callable[[Request], object],
+    *tools: Function,
+    stream_handler: Callable[[object], None] | None = None,
+) -> tuple[Agent, ScriptedProvider]:
+    prompt = Prompt(path="demand/agent", prompt="You do as you are told.", function_list=list(tools))
+    provider = ScriptedProvider(answer)
+    return Agent(
+        "agent", prompt, "gpt-5.2", ProviderInvoker(provider), store=store, stream_handler=stream_handler
+    ), provider
+
+
+def turn(address: str, name: str, effects: str, writes: int = -1, *, dies: bool = False) -> None:
+    """Answer once; die behind a write of entries, or within the tool."""
+    store = dying_store(open_store(address), writes)
+    agent, _ = cashier(store, Path(effects), dies=dies)
+    agent.open("main", session_name=name).receive("Charge 5.")
+    agent.respond()
+
+
+def batch(address: str, name: str) -> None:
+    """Make three calls at once; the second takes the process with it when the two others are in the store."""
+    store = open_store(address)
+
+    async def hang() -> None:
+        while True:
+            dialog = Session.open(name, store).root
+            if sum(message.role == "tool" for message in dialog.messages) == 2:
+                kill_this_process()
+            await anyio.lowlevel.checkpoint()
+
+    agent, _ = trio(store, hang)
+    agent.open("main", session_name=name).receive("go")
+    agent.respond()
+
+
+def hold(address: str, name: str, seconds: float) -> None:
+    """Take a lease, and die with it."""
+    store = open_store(address)
+    assert isinstance(store, Leasing)
+    acquire(store, name, holder="the dead", seconds=seconds)
+    kill_this_process()
+
+
+_DEEDS: Mapping[str, Callable[..., None]] = {each.__name__: each for each in (turn, batch, hold)}
+
+
+def main() -> None:
+    """Fork for every line."""
+    for line in sys.stdin:
+        wanted = json.loads(line)
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                _DEEDS[wanted.pop("deed")](**wanted)
+                code = 0
+            except BaseException:  # noqa: BLE001 - told by the parent's line
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)  # noqa: T201 - this is its output
+
+
+if __name__ == "__main__":
+    main()

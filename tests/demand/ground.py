@@ -1,0 +1,163 @@
+"""What the scenarios share: a place for a store of each kind, and what «valid» means."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from palaver import (
+    AssistantMessage,
+    Dialog,
+    MemoryStore,
+    Request,
+    Session,
+    Store,
+    TextContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+    View,
+    open_store,
+)
+from palaver.messages import Content, thaw
+from palaver.view import Block
+from tests.wire.check.vendor_types import hold_to_types
+from tests.wire.ids import wire_ids
+
+MODELS: Mapping[str, str] = {
+    "openai-chat": "gpt-5.2",
+    "openai-responses": "gpt-5.2",
+    "anthropic": "claude-opus-4-6",
+    "gemini": "gemini-3-pro",
+}
+"""A model of today for each profile."""
+
+PAGE = "\n".join(f"line {number} of some output" for number in range(120))
+
+
+class Place:
+    """Where a session lies. Each `open` is what another process would get; in memory there is one store for all."""
+
+    def __init__(self, kind: str, address: str) -> None:
+        """Name the kind of store, and its address."""
+        self.kind = kind
+        self.address = address
+        self._memory = MemoryStore()
+        self._opened: list[Store] = []
+
+    def open(self) -> Store:
+        """Open the store anew."""
+        if self.kind == "memory":
+            return self._memory
+        self._opened.append(open_store(self.address))
+        return self._opened[-1]
+
+    def close(self) -> None:
+        """Close what was opened."""
+        while self._opened:
+            self._opened.pop().close()
+
+
+@dataclass
+class Proof:
+    """Judges whether what a user has can be sent to everybody, and keeps whom it was judged for.
+
+    Attributes:
+        properties: The test's properties, which the table is made of.
+    """
+
+    properties: list[tuple[str, object]] = field(default_factory=list)
+
+    def note(self, what: str, name: str) -> None:
+        """Keep that a store or a profile was covered."""
+        if (what, name) not in self.properties:
+            self.properties.append((what, name))
+
+    def valid(self, dialog: Dialog, *, then: str | None = "Go on.", **call: Any) -> dict[str, Request]:  # noqa: ANN401
+        """Hold the next request of a dialog to every profile, and give the requests by profile."""
+        asked = {name: dialog.request(name, model, then=then, **call) for name, model in MODELS.items()}
+        for name, request in asked.items():
+            self.sendable(name, request)
+        return asked
+
+    def sendable(self, name: str, request: Request) -> None:
+        """Hold a request to its profile, to the types of the vendor's own package, to JSON, and to the one rule that all have."""
+        request.check()
+        body = json.loads(request.data.decode("utf-8"), parse_constant=_refuse)
+        assert body == thaw(request.body)
+        if not request.history:
+            hold_to_types(name, body)
+        made, answered = wire_ids(request)
+        assert made == answered, f"{name}: each call has its result, in order"
+        self.note("profile", name)
+
+
+def _refuse(word: str) -> None:
+    raise AssertionError(f"{word} is no JSON")
+
+
+# --- a few words make a conversation ----------------------------------------------------------------------------------------------
+
+
+def says(text: str = "", *calls: str, before: Iterable[Content] = (), **fields: Any) -> AssistantMessage:  # noqa: ANN401
+    """Make a response of the model: words, and calls of a shell by their ids."""
+    contents: list[Content] = [*before, *([TextContent(content=text)] if text else [])]
+    contents += [ToolCallContent(id=call, name="shell", args={"command": f"run {call}"}) for call in calls]
+    return AssistantMessage(contents=tuple(contents), **fields)
+
+
+def answers(call: str, text: str = "done", *, failed: bool = False) -> ToolMessage:
+    """Make a result."""
+    return ToolMessage.from_result(ToolResultContent(id=call, content=text, name="shell", is_error=failed))
+
+
+def asks(text: str) -> UserMessage:
+    """Make words of the user."""
+    return UserMessage.text(text)
+
+
+def bodies(dialog: Dialog) -> list[tuple[int, bytes]]:
+    """Give the dialog's own entries as the store has them."""
+    return list(dialog.store.bodies(dialog.dialog_id))
+
+
+def shown(dialog: Dialog) -> list[str]:
+    """Give what a model is shown of a dialog, a line each."""
+    return lines(dialog.view())
+
+
+def lines(view: View) -> list[str]:
+    """Give a view, a line for each block: texts, calls, and results with how they were derived."""
+    return [_line(block) for exchange in view.exchanges for block in exchange.blocks()]
+
+
+def _line(block: Block) -> str:
+    match block.content:
+        case TextContent(content=text):
+            return text
+        case ToolCallContent(id=call):
+            return f"call {call}"
+        case ToolResultContent(id=call) as result:
+            return f"{block.derived or 'result'} {call}: {result.text()}"
+        case other:
+            return other.type
+
+
+def reopened(place: Place, dialog: Dialog) -> Dialog:
+    """Give the same dialog as another process finds it."""
+    found = Session.open(dialog.session_id, place.open())
+    assert found.opened is not None
+    assert found.opened.extent.unreachable == 0
+    return found.dialog(dialog.dialog_id)
+
+
+@contextmanager
+def unchanged(dialog: Dialog) -> Iterator[None]:
+    """Hold the log to what it was: nothing written, nothing changed."""
+    before = bodies(dialog)
+    yield
+    assert bodies(dialog) == before

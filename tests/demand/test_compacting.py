@@ -1,0 +1,546 @@
+"""D9 to D14, D18 and D25: the view is made smaller, and nothing of the log, of what waits or of what was promised goes with it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from io import BytesIO
+from typing import Any
+
+import anyio
+import pytest
+from pydantic import ValidationError
+
+from palaver import (
+    Agent,
+    Dialog,
+    Handle,
+    InfeasibleBudget,
+    InvalidInput,
+    Message,
+    Plan,
+    Prompt,
+    ProviderInvoker,
+    Request,
+    ScriptedProvider,
+    Session,
+    Speaker,
+    SystemMessage,
+    ThinkingContent,
+    Trust,
+    View,
+)
+from palaver.context import POLICIES, Ledger, Meter, Summarized, SummaryAnswer, compose, planner, policy, summarized
+from palaver.context.summary import HEADINGS, SummaryRequest
+from palaver.log import Compaction, decode_entry
+from palaver.messages import thaw
+from palaver.testing.kills import dying_store
+from palaver.tokens import Budget, counter
+from palaver.transcripts import export_bundle, import_bundle
+from palaver.view import Drop, Insert
+from tests.demand.ground import (
+    MODELS,
+    PAGE,
+    Place,
+    Proof,
+    answers,
+    asks,
+    bodies,
+    lines,
+    reopened,
+    says,
+    shown,
+    unchanged,
+)
+
+MODEL = "gpt-5.2"
+CUTTING = tuple(name for name in POLICIES if name != "full")
+GOOD = "\n\n".join(f"## {heading}\nsomething of it" for heading in HEADINGS)
+
+
+def worked(dialog: Dialog, turns: int) -> Dialog:
+    """Work for so many turns, each with a call."""
+    for number in range(turns):
+        page = PAGE.replace("some", f"call {number}")
+        dialog.append([asks(f"ask {number}"), says("I look.", f"w{number}"), answers(f"w{number}", page)])
+        dialog.append(says(f"did {number}"))
+    return dialog
+
+
+def summarising(dialog: Dialog, ask: Callable[[SummaryRequest], str], room: int = 6_000, **more: Any) -> Summarized:  # noqa: ANN401
+    """Compose a dialog's view and have a model summarise what leaves it; nothing is written."""
+    view, books = dialog.view(), Ledger(meter=Meter(counter(MODEL)))
+    made = policy("cat", MODEL)
+    assert made is not None
+    composed = compose(view, planner(made), Budget.of_input(room * 3 // 4), counter(MODEL), ledger=books)
+
+    async def summarise(request: SummaryRequest) -> SummaryAnswer:
+        return SummaryAnswer(text=ask(request))
+
+    async def whole() -> Summarized:
+        return await summarized(view, composed, summarise, Budget.of_input(room), books, **more)
+
+    return anyio.run(whole)
+
+
+# --- D9 -----------------------------------------------------------------------------------------------------------------------
+
+
+def test_d9_a_message_while_compaction_runs(place: Place, proof: Proof) -> None:
+    """A slow summariser at head h; meanwhile `U2, A[c9], R9` are appended: all durable at once, the commit covers up to h and no more."""
+    dialog = worked(Dialog(owner="user", store=place.open()), 8)
+    head = dialog.view().at
+    late = [asks("U2: also this"), says("", "c9"), answers("c9", "R9: done")]
+
+    def slow(_: SummaryRequest) -> str:
+        writer = reopened(place, dialog)
+        for message in late:
+            writer.append(message)
+        assert shown(reopened(place, dialog))[-3:] == ["U2: also this", "call c9", "result c9: R9: done"]
+        return GOOD
+
+    done = summarising(dialog, slow)
+    assert not done.refused
+    meanwhile = bodies(reopened(place, dialog))
+    place_of_it = dialog.commit(done.composed)
+    found = reopened(place, dialog)
+    entry = found.recall(place_of_it)
+    assert isinstance(entry, Compaction)
+    assert entry.base == head
+    assert bodies(found)[:-1] == meanwhile
+    assert shown(found)[-3:] == ["U2: also this", "call c9", "result c9: R9: done"]
+    assert shown(found).count("U2: also this") == 1
+    assert any("something of it" in line for line in shown(found))
+    proof.valid(found)
+    found.append(says("both done"))
+    proof.valid(found)
+
+
+def test_d9_said_to_an_agent_that_makes_room(place: Place, proof: Proof) -> None:
+    """A message that arrives while an agent compacts after an overflow is kept at once, and answered exactly once."""
+    agents: list[Agent] = []
+    failed: list[int] = []
+
+    def answer(request: Request) -> object:
+        if not failed:
+            failed.append(1)
+            agents[0].receive("U2: also this")
+            return {"error": {"kind": "ContextOverflow", "limit": 4_000, "asked": 9_000}}
+        return "both" if "U2" in str(thaw(request.body)) else "one"
+
+    dialog = worked(Dialog(owner="user", store=place.open()), 6)
+    agents.append(_agent(dialog, answer))
+    agents[0].receive("go on")
+    agents[0].respond()
+    while "both" not in shown(dialog.reload()):
+        agents[0].respond()
+    found = reopened(place, dialog)
+    assert shown(found).count("U2: also this") == 1
+    assert any(isinstance(decode_entry(body), Compaction) for _, body in bodies(found))
+    proof.valid(found)
+
+
+def _agent(dialog: Dialog, answer: Any, prompt: str = "You work.", **more: Any) -> Agent:  # noqa: ANN401
+    system = Prompt(path="demand/worker", prompt=prompt)
+    agent = Agent("agent", system, MODEL, ProviderInvoker(ScriptedProvider(answer)), store=dialog.store, **more)
+    return agent.adopt("main", dialog)
+
+
+# --- D10 ----------------------------------------------------------------------------------------------------------------------
+
+
+def covering(dialog: Dialog, first: int, last: int, text: str) -> None:
+    """Commit that a summary stands for the exchanges between two messages, counted from 1."""
+    held = {dialog.messages.handle(number - 1) for number in range(first, last + 1)}
+    view = dialog.view()
+    gone = [index for index, one in enumerate(view.exchanges) if one.first in held]
+    gone += [index for index, one in enumerate(view.exchanges) if one.derived]
+    plan = Plan(
+        policy="mine",
+        drops=tuple(Drop(index=index) for index in sorted(gone)),
+        inserts=(Insert(before=min(gone), text=text, label="summary"),),
+    )
+    dialog.commit(plan, model=MODEL)
+
+
+def sent(dialog: Dialog, at: int | None = None) -> dict[str, bytes]:
+    """Give the requests of a dialog, to the byte."""
+    return {name: dialog.request(name, model, at=at, then="Go on.", cache=False).data for name, model in MODELS.items()}
+
+
+def test_d10_every_node_shows_what_it_showed_when_it_was_the_head(place: Place, proof: Proof) -> None:
+    """20 messages, C1(2..10), more, C2(2..18): the projection of each node, looked at or branched from, equals the recorded one."""
+    dialog = Dialog(owner="user", store=place.open())
+    recorded: dict[int, dict[str, bytes]] = {}
+
+    def take(dialog: Dialog) -> None:
+        recorded[dialog.view().at] = sent(dialog)
+
+    def say(count: int) -> None:
+        for _ in range(count):
+            number = len(dialog.messages) + 1
+            words = f"message {number}: {PAGE[: 60 * number]}"
+            dialog.append(asks(words) if number % 2 else says(words))
+            take(dialog)
+
+    say(20)
+    covering(dialog, 2, 10, "C1: two to ten")
+    take(dialog)
+    say(4)
+    covering(dialog, 2, 18, "C2: two to eighteen")
+    take(dialog)
+    say(2)
+    found = reopened(place, dialog)
+    assert "C2: two to eighteen" in shown(found)
+    assert not any(line.startswith("C1") for line in shown(found))
+    for at, requests in recorded.items():
+        assert sent(found, at) == requests, f"looked at from entry {at}"
+    for at in (7, 10, 20, 22, 24, 25):
+        branch = found.rewind(Handle(found.dialog_id, at)).apply()
+        assert sent(branch) == recorded[at], f"branched from entry {at}"
+        proof.valid(branch)
+        branch.append(asks("another way"))
+        proof.valid(reopened(place, branch))
+    assert sent(reopened(place, dialog)) == recorded[max(recorded)]
+
+
+# --- D11 ----------------------------------------------------------------------------------------------------------------------
+
+
+_CHANGES = ("append", "clear", "pop", "extend", "insert", "update", "setdefault", "popitem", "remove")
+_FIELDS = ("content", "contents", "metadata", "role", "exchanges", "omissions", "body", "text", "origin", "turns")
+_REFUSALS = (TypeError, AttributeError, ValidationError, KeyError, IndexError)
+
+
+def _spoil(value: object) -> None:
+    """Try to change what the library gave, in every way there is."""
+    for name in _FIELDS:
+        with suppress(*_REFUSALS):
+            setattr(value, name, "spoilt")
+    for name in _CHANGES if not isinstance(value, Dialog) else ():
+        with suppress(*_REFUSALS):
+            getattr(value, name)()
+
+
+def _inside(value: object, depth: int = 0) -> list[object]:
+    """Give a value and what is in it, a few layers deep."""
+    if depth > 4 or isinstance(value, str | bytes | int | float):
+        return []
+    members: list[object] = []
+    if isinstance(value, dict):
+        members = list(value.values())
+    elif isinstance(value, list | tuple):
+        members = list(value)
+    else:
+        members = [
+            getattr(value, name, None) for name in ("contents", "content", "metadata", "exchanges", "turns", "blocks")
+        ]
+    return [value, *(one for member in members if member is not None for one in _inside(member, depth + 1))]
+
+
+def test_d11_nothing_handed_out_can_change_the_log(place: Place, proof: Proof) -> None:
+    """Middleware that marks, empties and overwrites whatever it was given: the log, the view and the request are what they were."""
+    dialog = worked(Dialog(owner="user", store=place.open()), 5)
+    dialog.commit(dialog.compose("fold", 1_500, model=MODEL))
+    before = sent(dialog)
+    with unchanged(dialog):
+        given: list[object] = [dialog.messages, *dialog.messages, dialog.view(), dialog.to_dict()]
+        given += [thaw(dialog.request("anthropic", MODELS["anthropic"]).body)]
+        given += [dialog.request("openai-chat", MODELS["openai-chat"]).body]
+        given += [dialog.recall(Handle(dialog.dialog_id, seq)) for seq, _ in bodies(dialog)]
+        for value in given:
+            for one in _inside(value):
+                _spoil(one)
+        assert sent(dialog) == before
+    assert sent(reopened(place, dialog)) == before
+    proof.valid(dialog)
+
+
+def test_d11_a_message_that_its_owner_goes_on_using(place: Place) -> None:
+    """The caller's own list, dictionaries and messages may be changed and appended again: what was recorded is not touched."""
+    dialog = Dialog(owner="user", store=place.open())
+    metadata: dict[str, Any] = {"tags": ["a"]}
+    message = Message(role="user", content="hi", metadata=metadata)
+    dialog.append(message)
+    metadata["tags"].append("b")
+    dialog.append(message)
+    assert [thaw(one.metadata)["tags"] for one in reopened(place, dialog).messages] == [["a"], ["a"]]
+    assert "dialog_id" not in message.metadata
+
+
+def test_d11_a_commit_is_whole_or_not_there(place: Place, proof: Proof) -> None:
+    """A process that dies in a commit leaves the view before or the view after: one entry holds exclusions and summary."""
+
+    class Died(BaseException):
+        pass
+
+    def die() -> None:
+        raise Died
+
+    dialog = worked(Dialog(owner="user", store=place.open()), 5)
+    before = shown(dialog)
+    composed = dialog.compose("fold", 1_500, model=MODEL)
+    count = len(bodies(dialog))
+    dying = Session.open(dialog.session_id, dying_store(place.open(), 1, die)).dialog(dialog.dialog_id)
+    with pytest.raises(Died):
+        dying.commit(composed)
+    found = reopened(place, dialog)
+    assert len(bodies(found)) - count in {0, 1}
+    assert shown(found) in (before, lines(composed.view))
+    proof.valid(found)
+
+
+def test_d11_round_trips_are_the_identity(place: Place) -> None:
+    """Five times through a dictionary and through a bundle: the same entries, the same requests."""
+    dialog = worked(Dialog(owner="user", store=place.open()), 5)
+    dialog.commit(dialog.compose("fold", 1_500, model=MODEL))
+    dialog.append(asks("and now?"))
+    wanted, written = sent(dialog), bodies(dialog)
+    turning = dialog
+    for _ in range(5):
+        turning = Dialog.from_dict(turning.to_dict())
+        assert (sent(turning), bodies(turning)) == (wanted, written)
+        bundle = BytesIO(b"".join(export_bundle(turning.store, turning.session_id)))
+        other = Place("memory", "")
+        import_bundle(other.open(), bundle.read)
+        turning = Session.open(dialog.session_id, other.open()).dialog(dialog.dialog_id)
+        assert (sent(turning), bodies(turning)) == (wanted, written)
+
+
+# --- D12 ----------------------------------------------------------------------------------------------------------------------
+
+FLOOR = "rule: never guess. " * 20_000
+"""About 100,000 tokens."""
+
+
+@pytest.fixture(scope="module")
+def heavy() -> Dialog:
+    """Give a dialog whose instructions alone are 100,000 tokens, in a window of 128,000 of which 75 % are to be used."""
+    dialog = Dialog(owner="user")
+    dialog.append(SystemMessage.text(FLOOR))
+    return worked(dialog, 10)
+
+
+def test_d12_a_floor_above_the_threshold_is_an_answer_not_a_loop(heavy: Dialog, proof: Proof) -> None:
+    """100k of 128k is fixed and the threshold is 75 %: a typed error with a breakdown, no model call, and nothing is committed."""
+    provider = ScriptedProvider(["never"])
+    words = {"type": "palaver", "context_usage_ratio": 0.75}
+    system = Prompt(path="demand/heavy", prompt="You work.")
+    agent = Agent("agent", system, "gpt-4o", ProviderInvoker(provider), context_manager=words).adopt("main", heavy)
+    agent.receive("go on")
+    with pytest.raises(InfeasibleBudget) as caught:
+        agent.respond()
+    assert provider.requests == []
+    assert caught.value.budget == 96_000
+    assert caught.value.breakdown["instructions"] > 96_000
+    assert sum(caught.value.breakdown.values()) == caught.value.needed
+    assert not any(isinstance(decode_entry(body), Compaction) for _, body in bodies(heavy))
+    proof.valid(heavy, policy="palaver", budget=200_000)
+
+
+def test_d12_a_summary_larger_than_its_source_is_not_taken(place: Place, proof: Proof) -> None:
+    """The summariser gives back more than it was given: one call, and the plan made by code is committed, strictly smaller."""
+    dialog = worked(Dialog(owner="user", store=place.open()), 10)
+    before = dialog.compose("full", 100_000, model=MODEL).tokens_after
+    done = summarising(dialog, lambda request: f"{GOOD}\n{request.transcript * 3}")
+    assert done.requests == 1
+    assert done.refused
+    dialog.commit(done.composed)
+    after = reopened(place, dialog).compose("full", 100_000, model=MODEL).tokens_after
+    assert after < before
+    with unchanged(dialog), pytest.raises(InvalidInput):
+        dialog.commit(dialog.compose("palaver", 4_500, model=MODEL))
+    proof.valid(dialog)
+
+
+# --- D13 ----------------------------------------------------------------------------------------------------------------------
+
+
+def loop(dialog: Dialog) -> Dialog:
+    """`sys, U, A[c],R, A[c],R ...` sixty times, with signed thinking, as one turn."""
+    dialog.append([SystemMessage.text("rules"), asks("the one ask")])
+    for number in range(60):
+        thought = ThinkingContent(content="hm", signature="c2ln", provider="anthropic")
+        dialog.append([says("", f"c{number}", before=(thought,)), answers(f"c{number}", PAGE[:1_500])])
+    return dialog
+
+
+@pytest.mark.parametrize("name", CUTTING)
+def test_d13_one_long_tool_loop(proof: Proof, name: str) -> None:
+    """Sixty calls in one turn, cut to a quarter by every policy: cut at exchange boundaries inside the loop, or not at all; valid."""
+    dialog = loop(Dialog(owner="user"))
+    whole = dialog.compose("full", 100_000, model=MODEL).tokens_after
+    composed = dialog.compose(name, whole // 4, model=MODEL)
+    assert composed.tokens_after <= whole // 4
+    seen = lines(composed.view)
+    assert "the one ask" in seen
+    assert "call c59" in seen
+    proof.valid(dialog, policy=name, budget=whole // 4)
+
+
+def test_d13_the_summariser_is_never_given_nothing(place: Place, proof: Proof) -> None:
+    """Nothing to leave out: it is not asked. Something to leave out: what it is given holds it."""
+    small = worked(Dialog(owner="user", store=place.open()), 1)
+    with unchanged(small):
+        idle = summarising(small, lambda _: "Please provide events.")
+    assert (idle.requests, idle.summary) == (0, "")
+    given: list[str] = []
+
+    def ask(request: SummaryRequest) -> str:
+        given.append(request.transcript)
+        return GOOD
+
+    dialog = loop(Dialog(owner="user", store=place.open()))
+    done = summarising(dialog, ask)
+    assert given
+    assert all("run c" in each for each in given)
+    dialog.commit(done.composed)
+    again = len(given)
+    assert summarising(reopened(place, dialog), ask).requests == 0
+    assert len(given) == again
+    assert not any("Please provide" in line for line in shown(dialog))
+    proof.valid(dialog)
+
+
+# --- D14 ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_d14_compact_exit_resume(place: Place, proof: Proof) -> None:
+    """What was projected before the exit is projected after resuming, with the same bytes, and not the whole history again."""
+    dialog = worked(Dialog(owner="user", store=place.open()), 20)
+    dialog.commit(summarising(dialog, lambda _: GOOD).composed)
+    before = sent(dialog)
+    place.close()
+    session = Session.open(dialog.session_id, place.open())
+    resumed = session.resume()
+    assert sent(resumed) == before
+    assert resumed.compose("full", 6_000, model=MODEL).tokens_after <= 6_000
+    proof.valid(resumed)
+    for number in range(20):
+        assert resumed.recall(resumed.messages.handle(number)) is not None
+
+
+def test_d14_a_history_over_the_window_with_a_smaller_summariser(place: Place, proof: Proof) -> None:
+    """40,000 tokens of history, a window of 8,000, a summariser that reads 4,000: it is given pieces that fit, and the view fits."""
+    dialog = worked(Dialog(owner="user", store=place.open()), 46)
+    whole = dialog.compose("full", 10**6, model=MODEL).tokens_after
+    assert whole > 40_000
+    count = counter(MODEL)
+    sizes: list[int] = []
+
+    def ask(request: SummaryRequest) -> str:
+        sizes.append(count.text(request.prompt()))
+        return GOOD
+
+    done = summarising(dialog, ask, room=8_000, input_tokens=4_000)
+    assert not done.refused
+    assert len(sizes) > 1
+    assert max(sizes) <= 4_000
+    dialog.commit(done.composed)
+    assert reopened(place, dialog).compose("full", 8_000, model=MODEL).tokens_after <= 8_000
+    proof.valid(dialog)
+
+
+# --- D18 ----------------------------------------------------------------------------------------------------------------------
+
+CLAUDE = MODELS["anthropic"]
+
+
+def thinking(number: int) -> ThinkingContent:
+    """Make a signed thought."""
+    return ThinkingContent(content=f"thought {number}", signature=f"c2ln{number:04}", provider="anthropic")
+
+
+def test_d18_a_kept_tail_with_signed_reasoning(place: Place, proof: Proof) -> None:
+    """A tail of signed turns behind a compaction, the last with interleaved thinking: whole or wholly stripped, the same every time."""
+    dialog = worked(Dialog(owner="user", store=place.open()), 8)
+    dialog.append(asks("now carefully"))
+    for number in range(3):
+        said = says("Looking.", f"s{number}", before=(thinking(number),), model=CLAUDE)
+        dialog.append([said, answers(f"s{number}", "seen")])
+    composed = dialog.compose("fold", 2_500, model=CLAUDE)
+    dialog.commit(composed)
+    for number in (3, 4):  # said after the edit: signed for the words that stand there now
+        said = says("", f"s{number}", before=(thinking(number),), model=CLAUDE)
+        dialog.append([said, answers(f"s{number}", "seen")])
+    kept: set[tuple[str, ...]] = set()
+    stripped: set[tuple[str, ...]] = set()
+    for round_ in range(3):
+        request = reopened(place, dialog).request("anthropic", CLAUDE)
+        blocks = [block for message in request.body["messages"] for block in message["content"]]
+        kept.add(tuple(each["signature"] for each in blocks if each["type"] == "thinking"))
+        stripped.add(tuple(str(each.handle) for each in request.report if each.what == "thinking"))
+        assert [thaw(each) for each in blocks if each["type"] == "thinking"] == [
+            {"type": "thinking", "thinking": f"thought {number}", "signature": f"c2ln{number:04}"} for number in (3, 4)
+        ]
+        proof.valid(dialog)
+        dialog.append([says(f"round {round_}"), asks("and?")])
+    assert len(kept) == len(stripped) == 1, "what is stale is left out in every request alike"
+    assert len(next(iter(stripped))) == 3
+
+
+# --- D25 ----------------------------------------------------------------------------------------------------------------------
+
+_THINGS = ("port", "timeout", "region", "retry limit", "build", "page size", "tax rate", "badge", "queue", "quota")
+
+
+def forgetful(request: SummaryRequest) -> str:
+    """Summarise as models do that forget: the headings, and of what was there nothing."""
+    return GOOD if request.words else ""
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_d25_rolling_facts_of_ten_conversations(
+    proof: Proof, record_property: Callable[[str, object], None], seed: int
+) -> None:
+    """8 facts, 48 turns, 6 compactions, a summariser that forgets all: stated and pinned facts are all there, others counted."""
+    record_property("recall", _rolling(Dialog(owner="user"), seed))
+    proof.note("store", "memory")
+
+
+def test_d25_rolling_facts_over_every_store(place: Place, proof: Proof) -> None:
+    """The same over every store, read again by another process."""
+    dialog = Dialog(owner="user", store=place.open())
+    _rolling(dialog, 11)
+    proof.valid(reopened(place, dialog))
+
+
+def _rolling(dialog: Dialog, seed: int) -> str:
+    """Hold the conversation, and tell how many facts that nobody marked are still in view."""
+    chance = random.Random(seed)  # noqa: S311 - a made-up conversation
+    things = chance.sample(_THINGS, 8)
+    facts = [f"The {thing} must always be {chance.randrange(10**6)}." for thing in things[:4]]
+    pinned = [f"Note {thing}: {chance.randrange(10**6)}" for thing in things[4:6]]
+    loose = [f"By the way, {thing} is {chance.randrange(10**6)}" for thing in things[6:]]
+    dialog.append(asks("Build the service."))
+    waiting, compactions = [*facts, *pinned, *loose], 0
+    for number in range(48):
+        fact = waiting.pop(0) if waiting and number % 3 == 0 else ""
+        dialog.append(asks(f"Turn {number}. {fact}".strip()))
+        if fact in pinned:
+            dialog.pin(dialog.messages.handle(len(dialog.messages) - 1))
+        page = PAGE.replace("some", f"call {number}")[: chance.randrange(800, 2_400)]
+        dialog.append([says("", f"f{number}"), answers(f"f{number}", page), says(f"ok {number}")])
+        if number % 8 == 7:
+            done = summarising(dialog, forgetful, room=2_600)
+            dialog.commit(done.composed)
+            compactions += 1
+    text = "\n".join(shown(dialog))
+    assert compactions == 6
+    assert [fact for fact in (*facts, *pinned) if fact not in text] == []
+    log = [str(message.content) for message in dialog.messages]
+    assert all(any(fact in said for said in log) for fact in loose), "what no view shows is in the log"
+    return f"{sum(fact.split()[-1] in text for fact in loose)}/{len(loose)}"
+
+
+def test_d25_a_summary_speaks_as_nobody(proof: Proof) -> None:
+    """The summary among the facts has the lowest trust of what it was made of, and never the user's voice."""
+    dialog = worked(Dialog(owner="user"), 10)
+    done = summarising(dialog, lambda _: GOOD)
+    view: View = done.composed.view
+    derived = [block for exchange in view.exchanges for block in exchange.blocks() if block.derived]
+    assert derived
+    assert {(block.speaker, block.trust) for block in derived} == {(Speaker.SUMMARY, Trust.OUTSIDE)}
+    dialog.commit(done.composed)
+    proof.valid(dialog)
