@@ -107,7 +107,7 @@ def history(tape: Tape) -> History:
 
 def judge(  # noqa: PLR0913 - all but the first four by keyword
     tally: Tally, told: History, store: Store, acknowledged: int, *, where: str = "", flushed: bool = True, on: int = 1
-) -> None:
+) -> int:
     """Hold what a store has after a kill to what was acknowledged before, and write it on.
 
     What is there is the state after the last step that was acknowledged, or after the one that was under way. Every entry gives its digest,
@@ -121,6 +121,9 @@ def judge(  # noqa: PLR0913 - all but the first four by keyword
         where: Where it was cut off, for people.
         flushed: False where the newest steps may be missing, as `Durability.NORMAL` says of a power cut; what is there is a state all the same.
         on: How many of the steps that are left are made then.
+
+    Returns:
+        How many steps were found; as many as were acknowledged where it is none of the states.
     """
     tally.kills += 1
     tally.acknowledged += told.counts[acknowledged]
@@ -132,15 +135,16 @@ def judge(  # noqa: PLR0913 - all but the first four by keyword
         tally.wrong(
             f"{where}: {acknowledged} steps were acknowledged, found is {'none of the states' if at is None else at}"
         )
-        return
+        return acknowledged if at is None else at
     if at < acknowledged and flushed:
         tally.lost += 1
         tally.wrong(f"{where}: {acknowledged} steps were acknowledged, {at} found")
-        return
+        return at
     tally.in_flight += at > acknowledged
     for fault in (*_unsound(store), *_stuck(told, store, at, on)):
         tally.invented += 1
         tally.wrong(f"{where}: {fault}")
+    return at
 
 
 def _steps_in(told: History, state: str, acknowledged: int) -> int | None:

@@ -13,9 +13,10 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from palaver.ids import DialogId, SessionId
-from palaver.log import NOTHING, Draft, Header
-from palaver.store import MemoryStore, Store
+from palaver.log import NOTHING, Draft, Header, Node
+from palaver.store import MemoryStore, SessionRecord, Store
 from palaver.store.copying import fingerprint
+from palaver.store.records import checked
 
 __all__ = ["Step", "Tape", "entries_in", "play", "recorder", "states"]
 
@@ -63,7 +64,7 @@ class Recorder:
 
         def noted(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the method takes and gives
             made = found(*arguments, **named)
-            self._note(Write(name, arguments, named))
+            self._note(Write(name, tuple(map(_kept, arguments)), named))
             return made
 
         return noted
@@ -103,6 +104,17 @@ class Recorder:
             self._steps.append((write,))
         else:
             self._block.append(write)
+
+
+def _kept(argument: object) -> object:
+    """Give what was handed in as nobody can change it any more, and as it can be written down."""
+    match argument:
+        case SessionRecord():
+            return checked(argument)
+        case Node():
+            return checked(argument)
+        case _:
+            return argument
 
 
 def recorder(store: Store) -> tuple[Store, Recorder]:
