@@ -13,14 +13,19 @@ from palaver.context.policies.default import DefaultContextManager
 from palaver.context.policies.fold import FoldContextManager
 from palaver.context.policies.full import FullContext
 from palaver.context.policies.offload import OffloadContextManager
+from palaver.context.policies.scheduled import Scheduled
 from palaver.context.record import Constraints, constraints
 from palaver.context.registry import POLICIES, policy
+from palaver.context.schedule.calls import Called, Calls
+from palaver.context.schedule.prices import PriceSheet
 from palaver.context.summary import Summarized, Summarizer, SummaryAnswer, SummaryRequest, summarized
 
 __all__ = [
     "POLICIES",
     "Account",
     "Anchor",
+    "Called",
+    "Calls",
     "Composed",
     "Constraints",
     "ContextManager",
@@ -34,6 +39,8 @@ __all__ = [
     "Meter",
     "OffloadContextManager",
     "Policy",
+    "PriceSheet",
+    "Scheduled",
     "Shown",
     "Size",
     "Summarized",

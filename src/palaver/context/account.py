@@ -18,7 +18,7 @@ from palaver.messages import TextContent, Usage
 from palaver.tokens import Budget
 from palaver.view import Exchange, View
 
-__all__ = ["Account", "Anchor", "Estimate", "account", "estimate"]
+__all__ = ["Account", "Anchor", "Estimate", "account", "estimate", "same_form"]
 
 _TRUST = 20_000
 """How many tokens the count weighs against what a provider reports (as `palaver.tokens.calibrate`)."""
@@ -103,9 +103,14 @@ def _goes_on(before: View, after: View) -> bool:
     if before.system != after.system or before.tools != after.tools or len(before.exchanges) > len(after.exchanges):
         return False
     return all(
-        _form(one) == _form(other)
+        same_form(one, other)
         for one, other in zip(before.exchanges, after.exchanges[: len(before.exchanges)], strict=True)
     )
+
+
+def same_form(one: Exchange, other: Exchange) -> bool:
+    """Tell whether two exchanges are the same, shown in the same form."""
+    return _form(one) == _form(other)
 
 
 def _form(exchange: Exchange) -> object:

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 from palaver.context.account import Anchor
 from palaver.context.measure import Meter
 from palaver.context.record.constraints import Constraints
+from palaver.context.schedule.calls import Calls
 from palaver.context.units import Bytes, Pieces
 from palaver.log import Handle
 from palaver.messages import Content
+from palaver.view import Exchange
 
 __all__ = ["Ledger"]
 
@@ -27,6 +29,8 @@ class Ledger:
         files: Gives what a file says now, or None where it is not there; None where no file can be read. What it gives becomes part of
             the plan, so commit a view that was made with it: a past view never depends on the disk.
         constraints: What the user changed by hand in the list of his constraints.
+        calls: When past calls were made and of which model, and when the next one will be; None where that is not known.
+        branches: Tells how many living branches read an exchange; None where there is but one.
         bytes: How large everything is in bytes of the request.
         pieces: How many images and sounds everything has.
     """
@@ -36,5 +40,7 @@ class Ledger:
     anchor: Anchor | None = None
     files: Callable[[str], str | None] | None = None
     constraints: Constraints = field(default_factory=Constraints)
+    calls: Calls | None = None
+    branches: Callable[[Exchange], int] | None = None
     bytes: Bytes = field(default_factory=Bytes)
     pieces: Pieces = field(default_factory=Pieces)

@@ -12,13 +12,20 @@ from palaver.context.policies.default import DefaultContextManager
 from palaver.context.policies.fold import FoldContextManager
 from palaver.context.policies.full import FullContext
 from palaver.context.policies.offload import OffloadContextManager
+from palaver.context.policies.scheduled import Scheduled
 from palaver.context.presets import PRESETS
 from palaver.errors import InvalidInput, UnknownPolicy
 from palaver.prompts import Runtime
 
 __all__ = ["POLICIES", "policy"]
 
-_OWN: tuple[type[Policy], ...] = (DefaultContextManager, OffloadContextManager, FoldContextManager, FullContext)
+_OWN: tuple[type[Policy], ...] = (
+    DefaultContextManager,
+    OffloadContextManager,
+    FoldContextManager,
+    Scheduled,
+    FullContext,
+)
 
 POLICIES: Mapping[str, type[Policy]] = MappingProxyType({each.name: each for each in (*_OWN, *PRESETS)})
 """The policies that come with palaver, by name."""

@@ -46,10 +46,12 @@ def apply(view: View, plan: Plan) -> View:
         for omission in _omissions(view.exchanges[drop.index], still, Omission(reason=drop.reason, by=plan.policy))
     )
     removed = tuple(Omission(reason=change.reason, handle=change.target, by=plan.policy) for change in plan.removes)
+    exchanges = tuple(_with_inserts(changed, plan.inserts, len(view.exchanges)))
     return replace(
         view,
         system=system,
-        exchanges=tuple(_with_inserts(changed, plan.inserts, len(view.exchanges))),
+        exchanges=exchanges,
+        settled=len(exchanges),
         omissions=merged((*view.omissions, *gone, *removed), still | _entries(view.state)),
         policies=view.policies if plan.policy in view.policies else (*view.policies, plan.policy),
     )

@@ -125,6 +125,7 @@ class _Fold:
     in_force: dict[str, Handle] = field(default_factory=dict)
     pins: dict[Handle, Handle] = field(default_factory=dict)
     taken_back: dict[tuple[str, Handle], Handle] = field(default_factory=dict)
+    settled: int = 0
 
     def resume(self, checkpoint: Compaction, kept: Iterable[Line | Derived]) -> None:
         """Take what a checkpoint holds, as it was when it was written down."""
@@ -137,6 +138,7 @@ class _Fold:
         self.pairing.edited = False
         if checkpoint.closed:
             self.pairing.response = None
+        self.settled = len(self.pairing.finish(self.edits, self.pins.keys()))
 
     def take(self, line: Line | Derived) -> None:
         """Take the next entry, or a derived text that stands between entries."""
@@ -249,6 +251,7 @@ class _Fold:
             leading=len(self.leading_at),
             response=None if self.pairing.response is None else self.pairing.response.first,
             policies=tuple(self.edits.policies),
+            settled=self.settled,
         )
 
 

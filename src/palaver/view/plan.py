@@ -5,7 +5,9 @@ A plan cannot make a view invalid: it drops whole exchanges, rewrites text of bl
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from palaver.log import Handle, Run
 from palaver.messages import Trust
@@ -87,6 +89,7 @@ class Plan:
         removes: Single blocks to leave out.
         inserts: Derived texts to put in.
         notes: What the policy wants recorded about its decision; one sentence each.
+        details: The figures it was decided by, as JSON values; None where it gives none.
     """
 
     policy: str
@@ -95,6 +98,7 @@ class Plan:
     removes: tuple[Remove, ...] = ()
     inserts: tuple[Insert, ...] = ()
     notes: tuple[str, ...] = ()
+    details: Mapping[str, Any] | None = None
 
     def __bool__(self) -> bool:
         """Tell whether the plan changes anything."""

@@ -147,6 +147,8 @@ class View:
         leading: How many system messages are part of the instructions, because they stood before the conversation.
         response: The first entry of the newest response, whose calls can still be answered, whether it is shown or not; None before the first.
         policies: The policies that shaped it, in order.
+        settled: How many of its exchanges were there when a plan last shaped it: what was decided about them then is not decided again
+            before something new comes. Two views are equal whatever it is.
     """
 
     dialog_id: DialogId
@@ -160,6 +162,7 @@ class View:
     leading: int = 0
     response: Handle | None = None
     policies: tuple[str, ...] = ()
+    settled: int = field(default=0, compare=False)
 
     def newest_user(self) -> int | None:
         """Give the index of the exchange that holds the newest words of the user, or None; words a policy put in do not count."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from palaver.context.ground import Ground, Layout
 from palaver.context.operators.forms import edited, free, touched, with_holes
@@ -21,7 +21,7 @@ from palaver.log import Handle
 from palaver.messages import Role, TextContent, ToolCallContent, ToolResultContent
 from palaver.view import Reason, Rewrite
 
-__all__ = ["ASKED_AGAIN", "DEDUPE", "DROP_SUPERSEDED", "OUTDATED_READS", "PURGE_FAILED"]
+__all__ = ["ASKED_AGAIN", "DEDUPE", "DROP_SUPERSEDED", "OF_NO_MORE_USE", "OUTDATED_READS", "PURGE_FAILED", "Pointless"]
 
 _WORDS = 400
 """Characters of its own words that a response may have and still be of no more use when its calls are."""
@@ -31,21 +31,39 @@ _Places: TypeAlias = "Callable[[Acts], Mapping[int, int]]"
 _RESPECTS = frozenset({Property.ONE_FORM, Property.NOTHING_LEFT_OUT})
 
 
-def _results(ground: Ground, upto: int, layout: Layout, *, name: str, places: _Places, words: _Words) -> Layout:
+class Pointless(NamedTuple):
+    """Why results are of no more use.
+
+    Attributes:
+        name: The operator's name.
+        places: Gives such results by their place, each with the exchange from which on it is so.
+        words: What stands for one.
+    """
+
+    name: str
+    places: _Places
+    words: _Words
+
+    def line(self, act: Act) -> Rewrite:
+        """Show the result of an act as a line."""
+        handle = act.answer.origin
+        assert handle is not None  # noqa: S101 - an act's result is recorded
+        return Rewrite(target=handle, text=self.words(handle, act), reason=Reason.OFFLOADED)
+
+
+def _results(ground: Ground, upto: int, layout: Layout, *, rule: Pointless) -> Layout:
     """Show the results that are of no more use at `upto` as lines."""
     changes: dict[int, list[Rewrite]] = {}
     may = frozenset(free(ground, upto, layout))
-    for place, since in places(ground.acts).items():
+    for place, since in rule.places(ground.acts).items():
         act = ground.acts.all[place]
-        handle = act.answer.origin
-        if since <= upto and act.index in may and handle is not None and not touched(layout, act.index, act.answer):
-            line = Rewrite(target=handle, text=words(handle, act), reason=Reason.OFFLOADED)
-            changes.setdefault(act.index, []).append(line)
-    return edited(ground, layout, changes, name)
+        if since <= upto and act.index in may and not touched(layout, act.index, act.answer):
+            changes.setdefault(act.index, []).append(rule.line(act))
+    return edited(ground, layout, changes, rule.name)
 
 
-def _on_results(name: str, places: _Places, words: _Words) -> Operator:
-    return Operator(name, Loss.REVERSIBLE, partial(_results, name=name, places=places, words=words), _RESPECTS)
+def _on_results(rule: Pointless) -> Operator:
+    return Operator(rule.name, Loss.REVERSIBLE, partial(_results, rule=rule), _RESPECTS)
 
 
 def _failure(handle: Handle, act: Act) -> str:
@@ -53,16 +71,25 @@ def _failure(handle: Handle, act: Act) -> str:
     return failed_once(handle, error_line(content) if isinstance(content, ToolResultContent) else "")
 
 
-DEDUPE = _on_results("dedupe", lambda acts: acts.repeated, lambda handle, _: said_again(handle))
+_REPEATED = Pointless("dedupe", lambda acts: acts.repeated, lambda handle, _: said_again(handle))
+_OUTDATED = Pointless("outdated_reads", lambda acts: acts.outdated, lambda handle, _: read_again(handle))
+_FIXED = Pointless("purge_failed", lambda acts: acts.fixed, _failure)
+
+OF_NO_MORE_USE = (_REPEATED, _OUTDATED, _FIXED)
+"""Why a result is of no more use whatever the task is: a better one says it later."""
+
+DEDUPE = _on_results(_REPEATED)
 """Of outputs that say the same, the newest is shown."""
 
-OUTDATED_READS = _on_results("outdated_reads", lambda acts: acts.outdated, lambda handle, _: read_again(handle))
+OUTDATED_READS = _on_results(_OUTDATED)
 """Of what was looked at twice in the same way, the newest is shown."""
 
-ASKED_AGAIN = _on_results("asked_again", lambda acts: acts.asked_again, lambda handle, _: asked_again(handle))
+ASKED_AGAIN = _on_results(
+    Pointless("asked_again", lambda acts: acts.asked_again, lambda handle, _: asked_again(handle))
+)
 """Of calls of the same tool with the same arguments, the newest output is shown, also where the outputs differ."""
 
-PURGE_FAILED = _on_results("purge_failed", lambda acts: acts.fixed, _failure)
+PURGE_FAILED = _on_results(_FIXED)
 """Of a failure that was fixed since, the line that names the error is shown."""
 
 

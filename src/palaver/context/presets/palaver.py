@@ -28,6 +28,7 @@ from palaver.context.operators import (
 )
 from palaver.context.presets.preset import Preset, Recipe
 from palaver.context.record import RecordOf
+from palaver.context.schedule.due import Schedule
 from palaver.context.texts import kept_ends
 
 __all__ = ["Palaver"]
@@ -39,7 +40,7 @@ _CLEANING = together(DEDUPE, OUTDATED_READS, PURGE_FAILED, OFFLOAD)
 
 
 class Palaver(Preset):
-    """The default to be: reversible first, all of it at once; the goal and the newest plan stay; a record stands for the rest."""
+    """The default to be: reversible first, all of it at once, when it pays; the goal and the newest plan stay; a record stands for the rest."""
 
     name: ClassVar[str] = "palaver"
     headings: ClassVar[tuple[str, ...]] = (
@@ -60,4 +61,5 @@ class Palaver(Preset):
             edit=in_phases(cleaning, DEGRADE_MEDIA, DROP_REASONING, DROP_SUPERSEDED, DROP_OLDEST),
             stand_in=RecordOf(ledger.sources, ledger.constraints),
             keeps=(first_asks(), latest_plan),
+            schedule=Schedule(),
         )

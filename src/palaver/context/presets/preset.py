@@ -3,42 +3,23 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
-from palaver.context.ground import Ground, Keep, Layout, Room, StandIn
+from palaver.context.ground import Ground, Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
-from palaver.context.operators import Edit
+from palaver.context.recipe import Recipe
 from palaver.context.record.stand_in import MOST, SHARE
-from palaver.context.steps import laid_out, over, plan_of
+from palaver.context.schedule.prices import PriceSheet
+from palaver.context.schedule.replay import scheduled
+from palaver.context.steps import laid_out, plan_of
 from palaver.tokens import Budget, ModelInfo, Rates, model_info
 from palaver.view import Plan, View
 
 __all__ = ["Preset", "Recipe", "tail"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recipe:
-    """How a preset makes a view smaller.
-
-    Attributes:
-        room: How much room there is, and down to what it is cut.
-        edit: What is done where the room is outgrown.
-        stand_in: What stands for exchanges that are left out.
-        keeps: What should stay besides what must.
-        when: When something is done.
-        always: What is done at every exchange.
-    """
-
-    room: Room
-    edit: Edit
-    stand_in: StandIn
-    keeps: tuple[Keep, ...] = ()
-    when: Callable[[Ground, int, Layout], bool] = over
-    always: Edit | None = None
 
 
 class Preset(Policy):
@@ -83,11 +64,28 @@ class Preset(Policy):
             ledger: What is known besides the view.
         """
 
-    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
-        """Say what to change."""
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+        """Say what to change; where the recipe has a schedule and prices are known, also when that pays."""
         recipe = self.recipe(Room.of(budget, ledger.meter.view(view)), ledger)
-        ground = Ground(view, ledger.meter, recipe.room, recipe.stand_in, recipe.keeps)
-        return plan_of(ground, laid_out(ground, recipe.edit, when=recipe.when, always=recipe.always), self.name)
+        return planned(view, ledger, recipe, None if prices is None else PriceSheet.of(prices), self.name)
+
+
+def planned(view: View, ledger: Ledger, recipe: Recipe, prices: PriceSheet | None, name: str) -> Plan:
+    """Carry out a recipe.
+
+    Args:
+        view: The view.
+        ledger: The books.
+        recipe: The recipe.
+        prices: What tokens cost; None for what the budget alone asks for.
+        name: The policy's name.
+    """
+    ground = Ground(view, ledger.meter, recipe.room, recipe.stand_in, recipe.keeps)
+    if recipe.schedule is None or prices is None:
+        return plan_of(ground, laid_out(ground, recipe.edit, when=recipe.when, always=recipe.always), name)
+    layout, told = scheduled(ground, recipe, recipe.schedule, prices, ledger)
+    plan = plan_of(ground, layout, name)
+    return plan if told is None else replace(plan, notes=(*plan.notes, *told.sentences()), details=told.as_data())
 
 
 def tail(room: Room, tokens: int) -> Room:
