@@ -1,0 +1,45 @@
+"""The lab: recorded sessions replayed under any policies, without a model: what each would have cost, and what it would have lost."""
+
+from palaver.lab.conformance import examined
+from palaver.lab.entrants import Entrant, entrant
+from palaver.lab.prices import Sheet, sheet
+from palaver.lab.results import (
+    PARTS,
+    SCHEMA,
+    CallRow,
+    PolicyRow,
+    Problem,
+    ReplayRow,
+    Run,
+    Score,
+    SessionRow,
+    Table,
+)
+from palaver.lab.running import Progress, Settings, run_lab
+from palaver.lab.scores import SCORES
+from palaver.lab.stand_ins import STAND_INS
+from palaver.lab.writing import Results
+
+__all__ = [
+    "PARTS",
+    "SCHEMA",
+    "SCORES",
+    "STAND_INS",
+    "CallRow",
+    "Entrant",
+    "PolicyRow",
+    "Problem",
+    "Progress",
+    "ReplayRow",
+    "Results",
+    "Run",
+    "Score",
+    "SessionRow",
+    "Settings",
+    "Sheet",
+    "Table",
+    "entrant",
+    "examined",
+    "run_lab",
+    "sheet",
+]

@@ -1,0 +1,160 @@
+"""Who is compared: policies by name, by configuration, and a user's own from a Python file."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from palaver.context import ContextManager, FullContext, Policy, policy
+from palaver.errors import InvalidInput, PalaverError
+from palaver.tokens import Budget
+
+__all__ = ["Entrant", "entrant"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entrant:
+    """A policy that is compared.
+
+    Attributes:
+        name: What it was asked for by: a name, a configuration, or `file.py:Class`.
+        manager: The policy.
+        model: The model whose tokens and window count.
+        budget: What one of its requests may occupy.
+        own: Whether it is a user's own, which has to be held to the laws first.
+    """
+
+    name: str
+    manager: ContextManager
+    model: str
+    budget: Budget
+    own: bool = False
+
+
+def entrant(asked: str, model: str, *, window: int | None = None, budget: int | None = None) -> Entrant:
+    """Make the policy that was asked for.
+
+    Args:
+        asked: A name; `name(key=value, ...)` with words of its configuration; or `path/to/file.py:Class`.
+        model: The model.
+        window: The window in tokens; the model's own unless given.
+        budget: What a request may occupy in tokens; unless given, what each policy makes of the window.
+
+    Raises:
+        UnknownPolicy: There is none of this name.
+        InvalidInput: A word of its configuration is wrong, the file cannot be loaded, or has no such class.
+    """
+    path, _, name = asked.rpartition(":")
+    own = path.endswith(".py")
+    if own:
+        manager = _made(_class(Path(path), name), asked, model, window)
+    else:
+        made = policy({**_words(asked), **({} if window is None else {"max_tokens": window})}, model)
+        if made is None:
+            raise InvalidInput(f"{asked!r} is no policy.", hint="To leave nothing out, name the policy 'full'.")
+        manager = made
+    if budget is not None:
+        allowed = Budget.of_input(budget)
+    elif isinstance(manager, Policy) and (manager.model_name or manager.max_tokens is not None):
+        allowed = manager.budget
+    else:
+        allowed = Budget.parse({"max_tokens": window}, model)
+    return Entrant(
+        name=asked,
+        manager=manager,
+        model=model,
+        budget=allowed,
+        own=own or type(manager).__module__.split(".")[0] != _OURS,
+    )
+
+
+_OURS = FullContext.__module__.split(".")[0]
+
+
+def _words(asked: str) -> Mapping[str, Any]:
+    """Read `name` or `name(key=value, ...)`."""
+    name, bracket, rest = asked.partition("(")
+    words: dict[str, Any] = {"type": name.strip()}
+    if not bracket:
+        return words
+    if not rest.endswith(")"):
+        raise InvalidInput(f"{asked!r} has no closing bracket.", hint="Such as swe-agent(n=5,polling=1).")
+    for pair in rest[:-1].replace(";", ",").split(","):
+        key, sign, value = pair.partition("=")
+        if not sign:
+            raise InvalidInput(f"{pair!r} in {asked!r} is not key=value.", hint="Such as swe-agent(n=5,polling=1).")
+        words[key.strip()] = _value(value.strip())
+    return words
+
+
+def _value(text: str) -> object:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False, "none": None}.get(text.casefold(), text)
+
+
+def _class(path: Path, name: str) -> Callable[..., object]:
+    """Load a class, or a function that makes a policy, from a Python file."""
+    found = getattr(_module(path), name, None)
+    if not callable(found):
+        raise InvalidInput(f"{path} has no class {name!r}.", hint="Name a class as file.py:MyPolicy.")
+    maker: Callable[..., object] = found
+    return maker
+
+
+def _module(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise InvalidInput(f"There is no file {path}.", hint="Name a class as path/to/file.py:MyPolicy.")
+    named = f"_palaver_lab_{path.stem}_{abs(hash(path.resolve()))}"
+    if named in sys.modules:
+        return sys.modules[named]
+    spec = importlib.util.spec_from_file_location(named, path)
+    if spec is None or spec.loader is None:
+        raise InvalidInput(f"{path} cannot be loaded.", hint="It has to be a Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[named] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:
+        del sys.modules[named]
+        if isinstance(error, Exception):
+            raise InvalidInput(
+                f"{path} cannot be loaded: {type(error).__name__}: {error}.", hint="Mend the file."
+            ) from error
+        raise
+    return module
+
+
+def _made(maker: Callable[..., object], asked: str, model: str, window: int | None) -> ContextManager:
+    """Make a policy of a user's: with model and window where its class takes them, else with nothing."""
+    words = {"model_name": model} | ({} if window is None else {"max_tokens": window})
+    try:
+        policies = isinstance(maker, type) and issubclass(maker, Policy) and maker.__init__ is Policy.__init__
+        made = maker(**words) if policies else _first(maker, words)
+    except PalaverError:
+        raise
+    except Exception as error:  # whatever a user's constructor raises is his to mend
+        raise InvalidInput(
+            f"{asked} cannot be made: {type(error).__name__}: {error}.", hint="Mend its constructor."
+        ) from error
+    if not isinstance(made, ContextManager):
+        raise InvalidInput(
+            f"{asked} gives a {type(made).__name__}, no context manager.", hint="Subclass palaver.Policy."
+        )
+    return made
+
+
+def _first(maker: Callable[..., object], words: Mapping[str, Any]) -> object:
+    """Call a maker with the words, or, where it takes none, with nothing."""
+    try:
+        return maker(**words)
+    except TypeError:
+        return maker()

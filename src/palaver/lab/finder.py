@@ -1,0 +1,57 @@
+"""Finding many names in many texts: each text is gone through once, whatever the number of names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+__all__ = ["Finder"]
+
+_WORD = re.compile(r"\w+")
+
+
+class _Name(NamedTuple):
+    """A name, and how far behind its beginning its first word stands."""
+
+    name: str
+    offset: int
+
+
+class Finder:
+    """Finds which of some names stand in a text as a whole: with no letter, digit or `_` directly before or after."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        """Take the names; what holds no word is never found."""
+        found: dict[str, list[_Name]] = {}
+        for name in dict.fromkeys(names):
+            word = _WORD.search(name)
+            if word is not None:
+                found.setdefault(word[0], []).append(_Name(name, word.start()))
+        self._by_word: Mapping[str, tuple[_Name, ...]] = {word: tuple(named) for word, named in found.items()}
+
+    def found(self, text: str) -> frozenset[str]:
+        """Give the names that a text holds."""
+        if not self._by_word:
+            return frozenset()
+        by_word = self._by_word
+        return frozenset(
+            name
+            for word in _WORD.finditer(text)
+            if (candidates := by_word.get(word[0])) is not None
+            for name, offset in candidates
+            if _stands(name, text, word.start() - offset)
+        )
+
+
+def _stands(name: str, text: str, place: int) -> bool:
+    """Tell whether a name stands at a place of a text as a whole."""
+    end = place + len(name)
+    if place < 0 or not text.startswith(name, place):
+        return False
+    before, after = text[place - 1 : place] if place else "", text[end : end + 1]
+    return not (_goes_on(before) and _goes_on(name[:1])) and not (_goes_on(after) and _goes_on(name[-1:]))
+
+
+def _goes_on(letter: str) -> bool:
+    return letter.isalnum() or letter == "_"

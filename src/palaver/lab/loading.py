@@ -1,0 +1,123 @@
+"""Loading: the sessions in files, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from palaver.errors import PalaverError
+from palaver.ids import DialogId, SessionId
+from palaver.lab.results import Problem
+from palaver.store import MemoryStore, Store, open_store
+from palaver.transcripts import Importer, import_bundle_file, in_order, is_bundle
+
+__all__ = ["Loaded", "files_in", "key_of", "loaded"]
+
+_SQLITE = b"SQLite format 3\x00"
+"""How a SQLite database begins (sqlite.org/fileformat.html)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Loaded:
+    """A session, at hand.
+
+    Attributes:
+        store: Where it lies.
+        session_id: Its id.
+        source: The file.
+        ordinal: Its number among the sessions of the file, from 0.
+        name: Its name.
+        format: The format it was read in.
+    """
+
+    store: Store
+    session_id: SessionId
+    source: Path
+    ordinal: int
+    name: str
+    format: str
+
+    @property
+    def dialogs(self) -> tuple[DialogId, ...]:
+        """Its dialogs."""
+        return tuple(node.dialog_id for node in self.store.nodes(self.session_id))
+
+
+def key_of(digest: str, ordinal: int) -> str:
+    """Give the key of a session: of what its file says, and of its number there; the file's name does not matter."""
+    return sha256(f"{digest}#{ordinal}".encode()).hexdigest()[:12]
+
+
+def files_in(paths: Sequence[Path]) -> tuple[list[Path], list[Problem]]:
+    """Give the files that are named, and all in the folders that are; what is not there is a problem."""
+    found: dict[Path, None] = {}
+    problems = []
+    for path in paths:
+        if path.is_dir():
+            found.update(dict.fromkeys(sorted(each for each in path.rglob("*") if each.is_file())))
+        elif path.exists():
+            found[path] = None
+        else:
+            problems.append(Problem(kind="unreadable", text="There is no such file.", source=str(path)))
+    return in_order(found), problems
+
+
+def loaded(path: Path) -> Iterator[Loaded | Problem]:
+    """Give the sessions of a file, each in a store of its own that is let go of when the next one is asked for.
+
+    A file is a transcript of any agent that can be imported, a bundle, or a store of palaver's. What cannot be read is a problem.
+    """
+    try:
+        yield from _sessions(path)
+    except PalaverError as error:
+        yield Problem(kind="unreadable", text=str(error).partition("\n")[0], source=str(path))
+    except OSError as error:
+        yield Problem(kind="unreadable", text=f"It cannot be read: {error.strerror or error}.", source=str(path))
+
+
+def _sessions(path: Path) -> Iterator[Loaded]:
+    with path.open("rb") as file:
+        head = file.read(len(_SQLITE))
+    if head == _SQLITE:
+        yield from _of_store(path)
+    elif is_bundle(path):
+        store = MemoryStore()
+        taken = import_bundle_file(store, path)
+        name = store.session(taken.session_id).name
+        yield Loaded(
+            store=store, session_id=taken.session_id, source=path, ordinal=0, name=name, format="palaver-bundle"
+        )
+    else:
+        yield from _imported(path)
+
+
+def _imported(path: Path) -> Iterator[Loaded]:
+    importer = Importer(MemoryStore(), keep_source=False)
+    for ordinal, one in enumerate(importer.import_path(path)):
+        yield Loaded(
+            store=importer.store,
+            session_id=one.session_id,
+            source=path,
+            ordinal=ordinal,
+            name=one.name,
+            format=one.format,
+        )
+        importer.store = MemoryStore()  # what was read is let go of before the next one is
+
+
+def _of_store(path: Path) -> Iterator[Loaded]:
+    store = open_store(str(path), create=False, read_only=True)
+    try:
+        for ordinal, record in enumerate(store.sessions()):
+            yield Loaded(
+                store=store,
+                session_id=record.session_id,
+                source=path,
+                ordinal=ordinal,
+                name=record.name,
+                format="palaver",
+            )
+    finally:
+        store.close()

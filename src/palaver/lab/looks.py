@@ -1,0 +1,324 @@
+"""What an exchange shows, looked at once, and what a view shows, kept as it changes from call to call.
+
+From one call to the next little of a view changes. So an exchange is looked at once, however many views and policies show it, and a view's
+sums are those of the view before, less what left it, plus what entered: looking at all views of a session costs what changes in them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import TypeVar
+
+from palaver.context import Meter
+from palaver.context.work import deed
+from palaver.lab.metrics import remembered, survives
+from palaver.lab.results import PARTS
+from palaver.lab.things import Things, words
+from palaver.log import Handle
+from palaver.messages import Role, ToolCallContent, canonical_json
+from palaver.view import Block, Exchange, Reason, View
+
+__all__ = ["Look", "Looks", "Shown"]
+
+_PLACE = {name: index for index, name in enumerate(PARTS)}
+_OF_ROLE = {Role.USER: "user", Role.SYSTEM: "user", Role.ASSISTANT: "assistant", Role.TOOL: "results"}
+_NOTICE = "notice"
+_Thing = TypeVar("_Thing")
+_HANDLE = re.compile(r"\b([0-9a-f]{12}):(\d{1,12})\b")
+"""A handle as it is printed (`palaver.log.Handle`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What an exchange shows.
+
+    Attributes:
+        tokens: Its size.
+        parts: The size by what it is for, in the order of `PARTS`.
+        units: Its blocks as the provider's cache reads them: digest and tokens of each.
+        names: The identifiers in it.
+        paths: The files that it says were read or changed.
+        wanted: The numbers of the constraints in it.
+        failed: The numbers of the failures in it.
+        changed: How many of its blocks are shown in another form.
+        places: The entries whose handles a text that stands for others names: dialog, in 12 digits, and number.
+        digest: Of its blocks.
+    """
+
+    tokens: int
+    parts: tuple[int, ...]
+    units: tuple[tuple[bytes, int], ...]
+    names: frozenset[str]
+    paths: frozenset[str]
+    wanted: frozenset[int]
+    failed: frozenset[int]
+    changed: int
+    places: frozenset[tuple[str, int]]
+    digest: bytes
+
+
+class Looks:
+    """Looks at the exchanges of one dialog, each once."""
+
+    def __init__(self, things: Things, meter: Meter) -> None:
+        """Look for these things, and measure with this meter."""
+        self.things = things
+        self.meter = meter
+        self._known: dict[int, tuple[Exchange, Look]] = {}
+        self._wanted: dict[Handle, tuple[int, ...]] = {}
+        for number, each in enumerate(things.wanted):
+            self._wanted[each.place] = (*self._wanted.get(each.place, ()), number)
+        self._results = {place: number for number, each in enumerate(things.failed) for place in each.results}
+        self._contents: dict[int, tuple[object, bytes, frozenset[str]]] = {}
+
+    def of(self, exchange: Exchange) -> Look:
+        """Look at an exchange."""
+        found = self._known.get(id(exchange))
+        if found is None:
+            found = self._known[id(exchange)] = (exchange, self._look(exchange))  # held, so that its id stays its own
+        return found[1]
+
+    def system(self, view: View) -> Look:
+        """Look at the instructions of a view, as if they were an exchange."""
+        size = self.meter.view(replace(view, exchanges=()))
+        parts = [0] * len(PARTS)
+        parts[_PLACE["system"]] = size.request + size.instructions
+        parts[_PLACE["tools"]] = size.tools
+        blocks = view.system
+        digest = sha256(b"".join(self._content(block)[0] for block in blocks)).digest()
+        declared = sha256(canonical_json([[tool.name, tool.description] for tool in view.tools])).digest()
+        return Look(
+            tokens=size.total,
+            parts=tuple(parts),
+            units=((declared + digest, size.total),),
+            names=frozenset(name for block in blocks for name in self._content(block)[1]),
+            paths=frozenset(),
+            wanted=frozenset(),
+            failed=frozenset(),
+            changed=sum(block.reason is not None for block in blocks),
+            places=frozenset(),
+            digest=declared + digest,
+        )
+
+    def holding(self, exchange: Exchange, names: Collection[str]) -> int:
+        """Give the tokens of the blocks of an exchange that hold any of some identifiers: what a recall of them brings."""
+        wanted = frozenset(names)
+        return sum(self.meter.block(block.content) for block in exchange.blocks() if self._content(block)[1] & wanted)
+
+    def _content(self, block: Block) -> tuple[bytes, frozenset[str]]:
+        """Give the digest of what a block says, and the identifiers in it."""
+        found = self._contents.get(id(block.content))
+        if found is None:
+            said = canonical_json(block.content)
+            names = self.things.names.found(words(block.content))
+            found = self._contents[id(block.content)] = (block.content, sha256(said).digest(), names)
+        return found[1], found[2]
+
+    def _look(self, exchange: Exchange) -> Look:
+        tokens = self.meter.exchange(exchange)
+        parts = [0] * len(PARTS)
+        units, names, paths = [], set[str](), set[str]()
+        for turn in exchange.turns:
+            for block in turn.blocks:
+                size = self.meter.block(block.content)
+                parts[_PLACE[_part(exchange, turn.role, block)]] += size
+                digest, named = self._content(block)
+                units.append((turn.role.value.encode() + digest, size))
+                names |= named
+                paths |= self._paths(exchange, block)
+        around = tokens - sum(parts)  # what stands around messages goes to the part that the exchange begins with
+        first = exchange.turns[0]
+        parts[_PLACE[_part(exchange, first.role, first.blocks[0])]] += around
+        units[0] = (units[0][0], units[0][1] + around)
+        return Look(
+            tokens=tokens,
+            parts=tuple(parts),
+            units=tuple(units),
+            names=frozenset(names),
+            paths=frozenset(paths),
+            wanted=frozenset(self._keeps(exchange)),
+            failed=frozenset(self._remembers(exchange)),
+            changed=sum(block.reason is not None for block in exchange.blocks()),
+            places=frozenset(_named_places(exchange)) if exchange.derived else frozenset(),
+            digest=sha256(b"".join(unit for unit, _ in units)).digest(),
+        )
+
+    def _paths(self, exchange: Exchange, block: Block) -> frozenset[str]:
+        if isinstance(block.content, ToolCallContent):
+            done = deed(block.content)
+            return frozenset((*done.read, *done.wrote))
+        return self.things.paths.found(words(block.content)) if exchange.derived else frozenset()
+
+    def _keeps(self, exchange: Exchange) -> Iterator[int]:
+        """Give the constraints that an exchange holds: where the user said them, or told in a text that stands for others."""
+        for block in exchange.blocks():
+            if block.origin is not None and block.reason is None and not exchange.derived:
+                yield from self._wanted.get(block.origin, ())
+            elif exchange.derived or exchange.role is Role.USER:
+                text = words(block.content)
+                yield from (number for number, each in enumerate(self.things.wanted) if survives(each.text, text))
+
+    def _remembers(self, exchange: Exchange) -> Iterator[int]:
+        """Give the failures that an exchange holds: the result as it came, its error in another form, or both told in a derived text."""
+        for block in exchange.blocks():
+            number = None if block.origin is None else self._results.get(block.origin)
+            if number is not None:
+                each = self.things.failed[number]
+                if block.reason is None or remembered(each.error, "", words(block.content)):
+                    yield number
+            elif exchange.derived:
+                text = words(block.content)
+                failed = enumerate(self.things.failed)
+                yield from (number for number, each in failed if remembered(each.of, each.error, text))
+
+
+def _named_places(exchange: Exchange) -> Iterator[tuple[str, int]]:
+    for block in exchange.blocks():
+        yield from ((found[1], int(found[2])) for found in _HANDLE.finditer(words(block.content)))
+
+
+def _part(exchange: Exchange, role: Role, block: Block) -> str:
+    """Tell what a block is for."""
+    if block.derived == _NOTICE or (block.reason is not None and block.reason is not Reason.UNPAIRED):
+        return "placeholders"
+    if exchange.derived:
+        return "summaries"
+    return _OF_ROLE.get(role, "user")
+
+
+class Shown:
+    """What the views of one replay show, from call to call.
+
+    Attributes:
+        tokens: The size of the view.
+        parts: The size by what it is for, in the order of `PARTS`.
+        stable: With how many tokens the view begins that the view before had.
+        goes_on: Whether it begins with all of the view before.
+        entered: Whether there was a view before.
+    """
+
+    def __init__(self, looks: Looks) -> None:
+        """Begin with no view."""
+        self.looks = looks
+        self.tokens = 0
+        self.parts = [0] * len(PARTS)
+        self.stable = 0
+        self.goes_on = True
+        self.before = 0
+        self.changed = 0
+        self._head: View | None = None
+        self._system: Look | None = None
+        self._exchanges: tuple[Exchange, ...] = ()
+        self._ends: list[int] = []
+        self._names: Counter[str] = Counter()
+        self._paths: Counter[str] = Counter()
+        self._wanted: Counter[int] = Counter()
+        self._failed: Counter[int] = Counter()
+
+    def take(self, view: View) -> tuple[Exchange, ...]:
+        """Go on to the next view, and give its exchanges, those that did not change as the same objects as before."""
+        self.before = self.tokens
+        same_head = self._headed(view)
+        shown = self._known(view.exchanges)
+        old = self._exchanges
+        place = 0
+        most = min(len(old), len(shown))
+        while place < most and shown[place] is old[place]:
+            place += 1
+        self._compare(shown, place, same_head=same_head)
+        for exchange in old[place:]:
+            self._count(self.looks.of(exchange), -1)
+        del self._ends[place:]
+        for exchange in shown[place:]:
+            look = self.looks.of(exchange)
+            self._count(look, 1)
+            self._ends.append((self._ends[-1] if self._ends else 0) + look.tokens)
+        self._exchanges = shown
+        return shown
+
+    def _headed(self, view: View) -> bool:
+        """Take the instructions and tools; tell whether they are those of the view before."""
+        head = self._head
+        if head is not None and head.system == view.system and head.tools == view.tools:
+            return True
+        if self._system is not None:
+            self._count(self._system, -1)
+        self._head, self._system = view, self.looks.system(view)
+        self._count(self._system, 1)
+        return False
+
+    def _known(self, exchanges: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
+        """Give the exchanges of a view, those that the view before has in the same form as the objects that it has."""
+        old = self._exchanges
+        if not old or all(one is other for one, other in zip(old, exchanges, strict=False)):
+            return exchanges
+        known: dict[object, Exchange] = {_key(each): each for each in old}
+        return tuple(
+            found if (found := known.get(_key(each))) is not None and (found is each or found == each) else each
+            for each in exchanges
+        )
+
+    def _compare(self, shown: Sequence[Exchange], place: int, *, same_head: bool) -> None:
+        """Tell how far the view is the one before."""
+        old = self._exchanges
+        self.goes_on = same_head and place == len(old)
+        self.stable = 0
+        if not same_head or self._system is None:
+            return
+        self.stable = self._system.tokens + (self._ends[place - 1] if place else 0)
+        if place < min(len(old), len(shown)):
+            before, after = self.looks.of(old[place]).units, self.looks.of(shown[place]).units
+            for one, other in zip(before, after, strict=False):
+                if one != other:
+                    break
+                self.stable += other[1]
+
+    def _count(self, look: Look, by: int) -> None:
+        self.tokens += by * look.tokens
+        self.changed += by * look.changed
+        for index, tokens in enumerate(look.parts):
+            self.parts[index] += by * tokens
+        _add(self._names, look.names, by)
+        _add(self._paths, look.paths, by)
+        _add(self._wanted, look.wanted, by)
+        _add(self._failed, look.failed, by)
+
+    def holds(self, name: str) -> bool:
+        """Tell whether the view holds an identifier."""
+        return name in self._names
+
+    @property
+    def paths(self) -> frozenset[str]:
+        """The files that the view says were read or changed."""
+        return frozenset(self._paths)
+
+    def kept(self, number: int) -> bool:
+        """Tell whether the view holds a constraint."""
+        return number in self._wanted
+
+    def remembers(self, number: int) -> bool:
+        """Tell whether the view holds a failure."""
+        return number in self._failed
+
+    def digest(self) -> str:
+        """Give the first 16 digits of the digest of all that the view says."""
+        system = b"" if self._system is None else self._system.digest
+        return sha256(system + b"".join(self.looks.of(each).digest for each in self._exchanges)).hexdigest()[:16]
+
+
+def _key(exchange: Exchange) -> object:
+    return exchange.first or next(exchange.blocks()).content
+
+
+def _add(counts: Counter[_Thing], things: frozenset[_Thing], by: int) -> None:
+    """Count things that came or went; what is no longer there is forgotten."""
+    for thing in things:
+        left = counts[thing] + by
+        if left:
+            counts[thing] = left
+        else:
+            del counts[thing]

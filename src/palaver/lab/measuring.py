@@ -1,0 +1,289 @@
+"""Measuring a replay: one row for each call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from palaver.context.ground import GONE
+from palaver.errors import PalaverError
+from palaver.lab.entrants import Entrant
+from palaver.lab.looks import Looks, Shown
+from palaver.lab.lookups import Index
+from palaver.lab.metrics import recall_charge
+from palaver.lab.metrics.money import SEARCH_TOKENS
+from palaver.lab.prices import Sheet
+from palaver.lab.recorded import Trace
+from palaver.lab.replay import Replay, Step
+from palaver.lab.results import PARTS, CallRow
+from palaver.lab.things import Need, Things, words
+from palaver.log import Handle
+from palaver.messages import ToolCallContent
+from palaver.testing.holding import hold
+from palaver.tokens import Counter as TokenCounter
+from palaver.view import Exchange
+
+__all__ = ["Measured", "Recording"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recording:
+    """A dialog made ready to be replayed: what is the same for every policy.
+
+    Attributes:
+        trace: Its calls.
+        things: What its views are asked for.
+        looks: What its exchanges show.
+        index: Its exchanges, to be searched.
+        outputs: The tokens of each response.
+        media: Gives the bytes of a picture or sound by its digest.
+    """
+
+    trace: Trace
+    things: Things
+    looks: Looks
+    index: Index
+    outputs: tuple[int, ...]
+    media: Callable[[str], bytes]
+
+
+class _Brought:
+    """What was brought back and still stands in requests, because nothing was cut since."""
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.names: set[str] = set()
+
+    def clear(self) -> None:
+        self.tokens = 0
+        self.names.clear()
+
+
+class Measured:
+    """A dialog under one policy, measured.
+
+    Attributes:
+        replay: The replay.
+        violations: The laws that were broken, in words.
+    """
+
+    def __init__(self, recording: Recording, entrant: Entrant, *, stand_in: str, sheet: Sheet) -> None:
+        """Begin.
+
+        Args:
+            recording: The dialog.
+            entrant: The policy.
+            stand_in: What stands for a model's summaries.
+            sheet: The prices.
+        """
+        self.replay = Replay(
+            recording.trace,
+            recording.things,
+            entrant,
+            stand_in=stand_in,
+            meter=recording.looks.meter,
+            rates=sheet.rates,
+        )
+        self.violations: list[str] = []
+        self._recording = recording
+        self._entrant = entrant
+        self._stand_in = stand_in
+        self._sheet = sheet
+        self._shown = Shown(recording.looks)
+        self._brought = _Brought()
+        self._touched: set[str] = set()
+        self._read = 0
+        self._marks = 0
+        self._last: float | None = None
+
+    def rows(self, session: str, first: int) -> Iterator[CallRow]:
+        """Give the row of each call.
+
+        Args:
+            session: The session's key.
+            first: The number of the first call in the session.
+        """
+        for step in self.replay.steps():
+            exchanges = self._shown.take(step.view)
+            values = self._of_request(step) | self._of_references(step, exchanges) | self._of_memory(step)
+            yield CallRow(
+                session=session,
+                policy=self._entrant.name,
+                stand_in=self._stand_in,
+                call=first + step.call.number - 1,
+                dialog=self._recording.trace.dialog,
+                seq=step.call.seq,
+                at=step.call.at,
+                exchanges=len(exchanges),
+                left_out=sum(gone.messages for gone in step.view.omissions if gone.reason in GONE),
+                changed=self._shown.changed,
+                planning=step.planning,
+                infeasible=self._shown.tokens if step.composed is None else 0,
+                digest=self._shown.digest(),
+                **values,
+                **self._of_laws(step, values["mark"]),
+            )
+
+    def _of_request(self, step: Step) -> dict[str, Any]:
+        """Measure what was sent, and what it cost."""
+        shown, sheet = self._shown, self._sheet
+        at, last = step.call.at, self._last
+        gap = None if at is None or last is None else max(at - last, 0.0)
+        self._last = last if at is None else at
+        warm = step.call.number > 1 and sheet.warm(gap)
+        read = sheet.found(shown.stable, warm=warm)
+        output = self._recording.outputs[step.call.number - 1]
+        changed = step.composed is not None and step.view is not step.given and not shown.goes_on
+        return {
+            "gap": gap,
+            "warm": warm,
+            "tokens": shown.tokens,
+            **dict(zip(PARTS, shown.parts, strict=True)),
+            "mark": "cut" if step.cut else "edit" if changed else "",
+            "stable": shown.stable,
+            "read": read,
+            "written": shown.tokens - read,
+            "output": output,
+            "cost": sheet.call(read=read, written=shown.tokens - read, output=output),
+            "summary_cost": sheet.call(read=shown.before, written=0, output=step.summary) if step.summary else 0.0,
+        }
+
+    # --- references --------------------------------------------------------------------------------------------------------
+
+    def _of_references(self, step: Step, exchanges: Sequence[Exchange]) -> dict[str, Any]:
+        """Measure what the next response refers to: in view, and to be brought back."""
+        if step.cut:
+            self._brought.clear()
+        sheet, tokens = self._sheet, self._shown.tokens
+        rent = self._brought.tokens * sheet.cache_read
+        needs = self._recording.things.needs[step.call.number - 1]
+        missing = [need for need in needs if not self._shown.holds(need.name)]
+        away = [need for need in missing if need.name not in self._brought.names]
+        lookups, brought, reached = self._looked_up(step, exchanges, away) if away else (0, 0, frozenset[str]())
+        self._brought.tokens += brought
+        self._brought.names |= reached
+        gone = {need.name for need in missing}
+        return {
+            "references": len(needs),
+            "in_view": len(needs) - len(missing),
+            "reached": len(needs) - len(away) + len(reached),
+            "origins": _split(needs, gone, lambda need: need.origin),
+            "distances": _split(needs, gone, lambda need: need.distance),
+            "recalls": lookups,
+            "recall_tokens": brought,
+            "recall_cost": rent + recall_charge(lookups, brought, tokens, sheet),
+        }
+
+    def _looked_up(
+        self, step: Step, exchanges: Sequence[Exchange], away: Sequence[Need]
+    ) -> tuple[int, int, frozenset[str]]:
+        """Bring back what is away; give the lookups that took, the tokens they brought, and the identifiers."""
+        log, looks = step.log.exchanges, self._recording.looks
+        shown = frozenset(each.first for each in exchanges)
+        places = frozenset(place for each in exchanges for place in looks.of(each).places)
+        wanted: dict[int, list[str]] = {}
+        for need in away:
+            if need.index >= 0:
+                wanted.setdefault(need.index, []).append(need.name)
+        found = self._found(step, {need.name for need in away}, shown) if wanted else ()
+        lookups = brought = 0
+        reached: set[str] = set()
+        for index, names in wanted.items():
+            handles = {(run.dialog[:_SHORT], seq) for run in log[index].runs for seq in range(run.start, run.stop)}
+            if log[index].first in shown or handles & places:
+                steps, search = 1, 0
+            elif index in found:
+                steps, search = 2, SEARCH_TOKENS
+            else:
+                continue
+            lookups += steps
+            brought += search + looks.holding(log[index], names)
+            reached |= looks.of(log[index]).names
+        return lookups, brought, frozenset(reached & {need.name for need in away})
+
+    def _found(self, step: Step, missing: set[str], shown: Collection[Handle | None]) -> frozenset[int]:
+        """Search what the view leaves out for the words of the next step that the model knows."""
+        log, index = step.log.exchanges, self._recording.index
+        for exchange in log[len(index) :]:
+            index.add("\n".join(words(block.content) for block in exchange.blocks()))
+        response = self._recording.trace.responses[step.call.first]
+        asked = "\n".join(words(block.content) for block in response.turns[0].blocks if _spoken(block.content))
+        for name in sorted(missing, key=len, reverse=True):
+            asked = asked.replace(name, " ")
+        among = frozenset(number for number in range(len(log)) if log[number].first not in shown)
+        return frozenset(index.search(asked, among=among))
+
+    # --- memory ------------------------------------------------------------------------------------------------------------
+
+    def _of_memory(self, step: Step) -> dict[str, int]:
+        """Measure what the view still says of the work: files, constraints, failures."""
+        things, upto = self._recording.things, len(step.log.exchanges)
+        for index in range(max(self._read - 1, 0), upto):
+            self._touched |= things.touched[index]
+        self._read = upto
+        named = self._shown.paths
+        wanted = [number for number, each in enumerate(things.wanted) if each.index < upto]
+        failed = [number for number, each in enumerate(things.failed) if each.index < upto]
+        return {
+            "files": len(self._touched),
+            "files_named": len(named),
+            "files_right": len(named & self._touched),
+            "constraints": len(wanted),
+            "constraints_kept": sum(map(self._shown.kept, wanted)),
+            "failures": len(failed),
+            "failures_kept": sum(map(self._shown.remembers, failed)),
+        }
+
+    # --- laws --------------------------------------------------------------------------------------------------------------
+
+    def _of_laws(self, step: Step, mark: str) -> dict[str, Any]:
+        """Hold the view to the laws: the cheap ones at every call; all of them where something changed, ever more rarely."""
+        broken = list(_cheap(step, self._entrant, self._shown.tokens))
+        self._marks += bool(mark)
+        whole = bool(mark) and self._marks.bit_count() == 1  # the first, second, fourth, eighth … change
+        if whole and not broken:
+            broken = list(_held(step, self._entrant, self._recording))
+        self.violations += [f"call {step.call.number}: {said}" for said in broken]
+        return {"checked": whole, "broken": len(broken)}
+
+
+_SHORT = 12
+"""Digits of a dialog's id in a printed handle."""
+
+
+def _spoken(content: object) -> bool:
+    return isinstance(content, ToolCallContent) or bool(getattr(content, "content", ""))
+
+
+def _split(needs: Sequence[Need], gone: set[str], by: Callable[[Need], str]) -> dict[str, tuple[int, int]]:
+    """Count references and those in view, by something."""
+    every = Counter(map(by, needs))
+    held = Counter(by(need) for need in needs if need.name not in gone)
+    return {name: (every[name], held[name]) for name in sorted(every)}
+
+
+def _cheap(step: Step, entrant: Entrant, tokens: int) -> Iterator[str]:
+    """Tell which of the laws that need no compiling are broken."""
+    if step.composed is None:
+        return
+    if tokens > entrant.budget.for_input:
+        yield f"{tokens:,} tokens where the budget allows {entrant.budget.for_input:,}"
+    there = {each.first for each in step.view.exchanges}
+    for index in sorted(step.given.protected()):
+        if step.given.exchanges[index].first not in there:
+            yield f"exchange {index} is gone, which every view must hold"
+
+
+def _held(step: Step, entrant: Entrant, recording: Recording) -> Iterator[str]:
+    """Hold a policy to all laws about a view; the first one that it breaks is told."""
+    counter: TokenCounter = recording.looks.meter.counter
+    try:
+        hold(step.given, entrant.manager, entrant.budget, counter, media=recording.media)
+    except AssertionError as broken:
+        yield str(broken).partition("\n")[0] or "a law is broken"
+    except PalaverError as error:
+        yield str(error)
+    except Exception as error:  # noqa: BLE001 - a policy is anybody's code
+        yield f"{type(error).__name__}: {error}"

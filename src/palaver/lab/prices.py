@@ -1,0 +1,139 @@
+"""The price sheet: what reading, caching and writing a token costs, and how long a provider's cache lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from palaver.errors import UnknownModel
+from palaver.tokens import Rates, model_info, rates
+
+__all__ = ["LIFETIMES", "RELATIVE", "Sheet", "sheet"]
+
+LIFETIMES: Mapping[str, float] = MappingProxyType(
+    {"anthropic": 300.0, "openai": 600.0, "gemini": 300.0, "deepseek": 7_200.0}
+)
+"""Seconds for which a prefix stays in a provider's cache after it was last used, by the family of the model.
+
+Anthropic: 5 minutes, begun anew with each read (platform.claude.com/docs/en/build-with-claude/prompt-caching). OpenAI: 5 to 10 minutes of
+inactivity (platform.openai.com/docs/guides/prompt-caching). DeepSeek: "hours to days" (api-docs.deepseek.com/guides/kv_cache). Gemini publishes
+none for its implicit cache; 5 minutes is ours."""
+
+_OTHERS = 300.0
+_LEAST = 1_024
+"""Tokens below which a prefix is not cached: Anthropic (of most models) and OpenAI, as above."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sheet:
+    """What a token costs, in the sheet's currency, and what is known of the cache.
+
+    Attributes:
+        model: The model.
+        currency: `USD`, or `input tokens`: multiples of a token read without a cache.
+        input: A token read that was not cached, where the provider does not cache it.
+        cache_read: A token read from the cache.
+        cache_write: A token read and put into the cache.
+        output: A token written.
+        lifetime: Seconds for which a prefix stays in the cache after its last use; 0 for no cache.
+        least: Tokens that a prefix must have to be cached.
+        source: Where the figures are from.
+    """
+
+    model: str
+    currency: str
+    input: float
+    cache_read: float
+    cache_write: float
+    output: float
+    lifetime: float
+    least: int
+    source: str
+
+    @property
+    def rates(self) -> Rates | None:
+        """The same as rates, for policies that ask; None where no price is known."""
+        if self.currency != "USD":
+            return None
+        return Rates(self.input, self.cache_read, self.cache_write, self.output, self.source)
+
+    def call(self, *, read: int, written: int, output: int) -> float:
+        """Price a call: what was in the cache is read from it, and all the rest is put into it.
+
+        What is shorter than the least prefix is not cached and costs as input.
+
+        Args:
+            read: Tokens read from the cache.
+            written: Tokens read anew.
+            output: Tokens written by the model.
+        """
+        anew = self.cache_write if self.lifetime and read + written >= self.least else self.input
+        return read * self.cache_read + written * anew + output * self.output
+
+    def found(self, stable: int, *, warm: bool) -> int:
+        """Tell how many tokens of a request the cache has.
+
+        Args:
+            stable: With how many tokens it begins that the request before it had.
+            warm: Whether the cache of the request before is still there.
+        """
+        return stable if warm and self.lifetime and stable >= self.least else 0
+
+    def warm(self, gap: float | None) -> bool:
+        """Tell whether a prefix is still cached after so many seconds; where nobody knows how many, it is."""
+        return gap is None or gap <= self.lifetime
+
+
+RELATIVE = Sheet(
+    model="",
+    currency="input tokens",
+    input=1.0,
+    cache_read=0.10,
+    cache_write=1.25,
+    output=5.0,
+    lifetime=_OTHERS,
+    least=_LEAST,
+    source="multiples of an uncached input token, as Anthropic's list has them",
+)
+"""What is taken where a model has no known price."""
+
+
+def sheet(model: str, *, lifetime: float | None = None) -> Sheet:
+    """Make the price sheet of a model.
+
+    Prices are the list's for requests of ordinary length: what some providers charge besides for very long ones is left out.
+
+    Args:
+        model: The model.
+        lifetime: Seconds for which its provider's cache lives, where the caller knows better; 0 for no cache.
+
+    Returns:
+        Its sheet; `RELATIVE`, under its name, where no price is known: its `currency` says so.
+    """
+    lives = LIFETIMES.get(model_info(model).family, _OTHERS) if lifetime is None else lifetime
+    try:
+        found = rates(model)
+    except UnknownModel:
+        return Sheet(
+            model=model,
+            currency=RELATIVE.currency,
+            input=RELATIVE.input,
+            cache_read=RELATIVE.cache_read,
+            cache_write=RELATIVE.cache_write,
+            output=RELATIVE.output,
+            lifetime=lives,
+            least=_LEAST,
+            source=RELATIVE.source,
+        )
+    return Sheet(
+        model=model,
+        currency="USD",
+        input=found.input,
+        cache_read=found.cache_read,
+        cache_write=found.cache_write,
+        output=found.output,
+        lifetime=lives,
+        least=_LEAST,
+        source=found.source,
+    )

@@ -1,0 +1,481 @@
+"""What the lab finds, as values: the schema of its results.
+
+A run is a folder::
+
+    run.json                     the Run: what was asked, with which prices and assumptions
+    sessions/<key>.jsonl         one session: a SessionRow, then for each policy a ReplayRow and the CallRows of it
+    files/<digest>.json          a source file that is done: the keys of its sessions, and its problems
+    table.json                   the Table: each policy over all sessions, with intervals
+    replays.parquet, calls.parquet   the rows of all sessions, where pyarrow is installed
+
+Every line of a session's file is a JSON object whose `record` says which row it is (`session`, `replay`, `call`, `end`), and whose other
+keys are the attributes here. Attributes are only ever added; `SCHEMA` grows when one changes its meaning. Tokens are of the run's model;
+money is in the run's currency; times are seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Self
+
+__all__ = [
+    "PARTS",
+    "SCHEMA",
+    "CallRow",
+    "Counts",
+    "PolicyRow",
+    "Problem",
+    "ReplayRow",
+    "Run",
+    "Score",
+    "SessionRow",
+    "Table",
+]
+
+SCHEMA = 1
+"""The version of the meaning of what is written."""
+
+PARTS = ("system", "tools", "user", "assistant", "results", "summaries", "placeholders")
+"""The attributes of a CallRow into which its tokens are divided, in the order in which they are best stacked."""
+
+
+class _Row:
+    """What can be written as JSON values and read again; keys of a newer version are passed over."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give the attributes as JSON values."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]  # every row is a dataclass
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` gave."""
+        known = {each.name for each in fields(cls)}  # type: ignore[arg-type]  # the same
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem(_Row):
+    """Something that a reader of the results must know: what is missing, what was assumed, what went wrong.
+
+    Attributes:
+        kind: `unreadable`, `empty`, `no timestamps`, `no usage`, `no model`, `no price`, `policy failed`, `invalid policy`, `violation`.
+        text: A sentence: what it is, and what was done about it.
+        source: The file, or empty.
+        session: The key of the session, or empty.
+        policy: The policy, or empty.
+        call: The number of the call, or 0.
+    """
+
+    kind: str
+    text: str
+    source: str = ""
+    session: str = ""
+    policy: str = ""
+    call: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts(_Row):
+    """Of so many things, how many there were and how many were kept.
+
+    Attributes:
+        all: How many there were.
+        kept: How many of them were kept.
+    """
+
+    all: int = 0
+    kept: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """The share that was kept; None where there was nothing to keep."""
+        return self.kept / self.all if self.all else None
+
+    def __add__(self, other: Counts) -> Counts:
+        """Add up."""
+        return Counts(all=self.all + other.all, kept=self.kept + other.kept)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallRow(_Row):
+    """One recorded model call under one policy. (session, policy, stand_in, call) names it.
+
+    Attributes:
+        session: The key of the session.
+        policy: The policy's name, as the run lists it.
+        stand_in: What stood for a model's summaries.
+        call: The number of the call in the session, from 1; the same for every policy.
+        dialog: The dialog in which it was made.
+        seq: The number of the dialog's last own entry that it saw, or -1.
+        at: When the answer was recorded, in seconds since 1970 UTC; None where that is not known.
+        gap: Seconds since the answer before it in the same dialog; None for the first one, or where that is not known.
+        warm: Whether the provider's cache of the call before was still there.
+        tokens: The size of the request. The parts (`PARTS`) add up to it.
+        system: Instructions, and what stands around a request.
+        tools: Tool schemas.
+        user: Words of the user.
+        assistant: The model's words, thinking and calls.
+        results: Tool results as they were recorded.
+        summaries: Records and summaries, and files brought back.
+        placeholders: Blocks shown in another form, and notices.
+        exchanges: How many exchanges the view shows.
+        left_out: How many recorded messages the view leaves out because it had to become smaller.
+        changed: How many blocks it shows in another form.
+        mark: What the policy did: empty where the request goes on from the one before; `cut` where the view is smaller than it would be
+            and was written down, so that later views begin from it; `edit` where something changed and was not worth writing down.
+        stable: With how many tokens it begins that the request before had: there the provider's prefix ends.
+        read: Tokens read from the provider's cache.
+        written: Tokens read anew (and, where the provider charges for it, written to the cache).
+        output: Tokens that the model wrote.
+        cost: What the call cost, without recalls and summaries.
+        summary_cost: What the model's summary that a stand-in stands for would have cost.
+        recalls: How many lookups were needed to bring back what the next response refers to.
+        recall_tokens: The tokens that they brought.
+        recall_cost: What they cost: each a call of its own and its tokens, then their place in every later request up to the next cut.
+        references: Identifiers in the calls of the response that had been said before.
+        in_view: How many of them the view holds.
+        reached: How many of them it holds or a lookup brings back.
+        origins: Of the references by where each had been said last: `user`, `tool`, `assistant`; each (all, in view).
+        distances: Of the references by how many calls ago: the keys `1`, `4`, `16`, `64`, `more` are upper ends; each (all, in view).
+        files: Files read or changed so far.
+        files_named: Files that the view says were read or changed.
+        files_right: How many of those it says so rightly.
+        constraints: What the user said must or must not be, so far.
+        constraints_kept: How many of them the view holds.
+        failures: Failed calls so far, each command and error once.
+        failures_kept: How many of them the view holds with their error.
+        planning: Seconds that the policy took.
+        infeasible: The tokens that had to be sent where they were more than the budget allows; else 0. Such a call is counted as if it
+            had been sent with what the policy had to begin with.
+        checked: Whether the view was held to all laws.
+        broken: How many laws it broke.
+        digest: The first 16 hexadecimal digits of the SHA-256 of the view's canonical text: the view can be made again and compared.
+    """
+
+    session: str
+    policy: str
+    stand_in: str
+    call: int
+    dialog: str
+    seq: int
+    at: float | None = None
+    gap: float | None = None
+    warm: bool = True
+    tokens: int = 0
+    system: int = 0
+    tools: int = 0
+    user: int = 0
+    assistant: int = 0
+    results: int = 0
+    summaries: int = 0
+    placeholders: int = 0
+    exchanges: int = 0
+    left_out: int = 0
+    changed: int = 0
+    mark: str = ""
+    stable: int = 0
+    read: int = 0
+    written: int = 0
+    output: int = 0
+    cost: float = 0.0
+    summary_cost: float = 0.0
+    recalls: int = 0
+    recall_tokens: int = 0
+    recall_cost: float = 0.0
+    references: int = 0
+    in_view: int = 0
+    reached: int = 0
+    origins: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    distances: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    files: int = 0
+    files_named: int = 0
+    files_right: int = 0
+    constraints: int = 0
+    constraints_kept: int = 0
+    failures: int = 0
+    failures_kept: int = 0
+    planning: float = 0.0
+    infeasible: int = 0
+    checked: bool = False
+    broken: int = 0
+    digest: str = ""
+
+    @property
+    def total(self) -> float:
+        """What the call cost in all."""
+        return self.cost + self.summary_cost + self.recall_cost
+
+    @property
+    def composition(self) -> dict[str, int]:
+        """The tokens by what they are for, in the order of `PARTS`; they add up to `tokens`."""
+        return {part: getattr(self, part) for part in PARTS}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayRow(_Row):
+    """One session under one policy: sums over its calls. (session, policy, stand_in) names it.
+
+    Attributes:
+        session: The key of the session.
+        policy: The policy's name, as the run lists it.
+        stand_in: What stood for a model's summaries.
+        status: `ok`; or `failed`, and the rows end with the call before the one at which the policy failed.
+        error: What it failed with.
+        calls: How many calls were replayed.
+        infeasible: For how many of them what must be sent was larger than the budget.
+        cuts: How often the view was made smaller and written down.
+        edits: How often it was changed otherwise.
+        tokens: Tokens sent, all calls together.
+        largest: The largest request.
+        read: Tokens read from the cache.
+        written: Tokens read anew.
+        stable: Tokens of requests that the next one began with.
+        stable_of: Tokens of all requests that had a next one.
+        output: Tokens written by the model.
+        cost: What the calls cost, without recalls and summaries.
+        summary_cost: What a model's summaries would have cost.
+        recalls: Lookups.
+        recall_cost: What they cost.
+        optimum: The bill of the best possible schedule of cuts, found afterwards; None where it was not computed.
+        references: Identifiers that later calls referred to.
+        in_view: Of those, in the view.
+        reached: Of those, in the view or brought back by a lookup.
+        complete: Calls with references, all of which were in the view.
+        referring: Calls with references.
+        origins: References by where they were said: (all, in view).
+        distances: References by how many calls ago: (all, in view).
+        files: Files touched so far, summed over calls.
+        files_named: Files that views said were touched.
+        files_right: Rightly.
+        constraints: What the user said must or must not be, summed over calls.
+        constraints_kept: Of those, in the view.
+        failures: Failed calls so far, summed over calls.
+        failures_kept: Of those, in the view.
+        planning: Seconds that the policy took, all calls together.
+        slowest: Seconds that its slowest plan took.
+        checked: Views that were held to all laws.
+        broken: Laws that they broke.
+        violations: What was broken, in words; the first few.
+    """
+
+    session: str
+    policy: str
+    stand_in: str
+    status: str = "ok"
+    error: str = ""
+    calls: int = 0
+    infeasible: int = 0
+    cuts: int = 0
+    edits: int = 0
+    tokens: int = 0
+    largest: int = 0
+    read: int = 0
+    written: int = 0
+    stable: int = 0
+    stable_of: int = 0
+    output: int = 0
+    cost: float = 0.0
+    summary_cost: float = 0.0
+    recalls: int = 0
+    recall_cost: float = 0.0
+    optimum: float | None = None
+    references: int = 0
+    in_view: int = 0
+    reached: int = 0
+    complete: int = 0
+    referring: int = 0
+    origins: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    distances: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    files: int = 0
+    files_named: int = 0
+    files_right: int = 0
+    constraints: int = 0
+    constraints_kept: int = 0
+    failures: int = 0
+    failures_kept: int = 0
+    planning: float = 0.0
+    slowest: float = 0.0
+    checked: int = 0
+    broken: int = 0
+    violations: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> float:
+        """The bill: calls, summaries and recalls."""
+        return self.cost + self.summary_cost + self.recall_cost
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow(_Row):
+    """One recorded session.
+
+    Attributes:
+        session: Its key in this run.
+        run: The key of the run's settings: results of other settings are not taken up.
+        source: The file.
+        ordinal: Its number among the conversations of the file, from 0.
+        name: Its name.
+        format: The format it was read in.
+        dialogs: How many of its dialogs have model calls.
+        messages: Recorded messages.
+        calls: Model calls.
+        tokens: The size of its largest whole view.
+        started: When its first call was answered, in seconds since 1970 UTC; None where that is not known.
+        model: The model that was recorded last, or empty.
+        repeated: Of its failed tool calls, how many made a failed call once more: (failed, again).
+        summaries: Summaries that were recorded in it.
+        problems: What is to be known about it.
+    """
+
+    session: str
+    run: str
+    source: str
+    ordinal: int = 0
+    name: str = ""
+    format: str = ""
+    dialogs: int = 0
+    messages: int = 0
+    calls: int = 0
+    tokens: int = 0
+    started: float | None = None
+    model: str = ""
+    repeated: tuple[int, int] = (0, 0)
+    summaries: int = 0
+    problems: tuple[Problem, ...] = ()
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` gave."""
+        known = {each.name for each in fields(cls)}
+        given = {name: value for name, value in values.items() if name in known}
+        given["problems"] = tuple(Problem.from_dict(one) for one in given.get("problems", ()))
+        given["repeated"] = tuple(given.get("repeated", (0, 0)))
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score(_Row):
+    """A figure of a policy over all sessions, with the interval that holds 95 of 100 resamplings of the sessions.
+
+    Attributes:
+        value: The figure; None where nothing could be measured.
+        low: The lower end of its interval.
+        high: The upper end.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PolicyRow(_Row):
+    """One policy over all sessions.
+
+    Attributes:
+        policy: Its name.
+        stand_in: What stood for a model's summaries.
+        status: `ok`, `failed` (in some session; the figures are of the others) or `invalid` (it broke a law before it was replayed).
+        sessions: How many sessions it was replayed on to their end.
+        failed: On how many it failed.
+        calls: How many calls.
+        infeasible: How many of them could not be sent.
+        cuts: How often a view was cut.
+        scores: Figures by name (`palaver.lab.scores.SCORES` says what each is).
+        best: Whether no other policy has both a lower bill and a higher in-view recall: it is on the front.
+        broken: Laws that it broke.
+    """
+
+    policy: str
+    stand_in: str
+    status: str = "ok"
+    sessions: int = 0
+    failed: int = 0
+    calls: int = 0
+    infeasible: int = 0
+    cuts: int = 0
+    scores: Mapping[str, Score] = field(default_factory=dict)
+    best: bool = False
+    broken: int = 0
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` gave."""
+        known = {each.name for each in fields(cls)}
+        given = {name: value for name, value in values.items() if name in known}
+        given["scores"] = {name: Score.from_dict(one) for name, one in given.get("scores", {}).items()}
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run(_Row):
+    """What was asked.
+
+    Attributes:
+        key: Hexadecimal digits that stand for everything below that changes a figure.
+        sources: The files and folders that were named.
+        policies: The policies, in the order in which they were named.
+        stand_ins: What stands for a model's summaries: `fold`, `recorded`, `empty`, `oracle`.
+        model: The model whose tokens, prices and window count.
+        window: Its window in tokens, or None for its own.
+        budget: The tokens that a request may occupy under every policy, or None where each divides the window in its own way.
+        prices: The price sheet, as its attributes.
+        currency: `USD`, or `input tokens` where the model has no known price.
+        assumptions: What was assumed, a sentence each.
+        seed: What the resampling of sessions begins with.
+        resamples: How often sessions are resampled.
+        version: The version of palaver.
+        schema: The version of this schema.
+    """
+
+    key: str
+    sources: tuple[str, ...]
+    policies: tuple[str, ...]
+    stand_ins: tuple[str, ...]
+    model: str
+    window: int | None
+    budget: int | None
+    prices: Mapping[str, Any]
+    currency: str
+    assumptions: tuple[str, ...]
+    seed: int = 0
+    resamples: int = 1_000
+    version: str = ""
+    schema: int = SCHEMA
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` gave."""
+        known = {each.name for each in fields(cls)}
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in known
+        }
+        return cls(**given)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table(_Row):
+    """All policies over all sessions.
+
+    Attributes:
+        run: What was asked.
+        sessions: How many sessions there were.
+        rows: The policies, those on the front first, then by their bill; invalid ones last.
+        problems: What a reader must know, of files, sessions and policies.
+    """
+
+    run: Run
+    sessions: int
+    rows: tuple[PolicyRow, ...]
+    problems: tuple[Problem, ...] = ()
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """Read what `to_dict` gave."""
+        return cls(
+            run=Run.from_dict(values["run"]),
+            sessions=values["sessions"],
+            rows=tuple(PolicyRow.from_dict(one) for one in values["rows"]),
+            problems=tuple(Problem.from_dict(one) for one in values.get("problems", ())),
+        )

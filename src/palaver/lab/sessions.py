@@ -1,0 +1,223 @@
+"""One session under every policy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+
+from palaver.context import Meter
+from palaver.ids import BlobId
+from palaver.lab.entrants import Entrant
+from palaver.lab.loading import Loaded
+from palaver.lab.looks import Looks, Shown
+from palaver.lab.lookups import Index
+from palaver.lab.measuring import Measured, Recording
+from palaver.lab.optimum import Load, optimum
+from palaver.lab.prices import Sheet
+from palaver.lab.recorded import Trace, trace
+from palaver.lab.results import CallRow, Problem, ReplayRow, SessionRow
+from palaver.lab.things import things
+from palaver.tokens import ModelCounter
+
+__all__ = ["Session", "replayed"]
+
+_VIOLATIONS = 5
+"""Violations of one replay that are told in words."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    """A session made ready.
+
+    Attributes:
+        row: What is to be known about it.
+        recordings: Its dialogs that have model calls.
+        growth: For each of them, the tokens that come before each call.
+    """
+
+    row: SessionRow
+    recordings: tuple[Recording, ...]
+    growth: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, found: Loaded, key: str, run: str, counting: ModelCounter) -> Session:
+        """Make a session ready.
+
+        Args:
+            found: The session.
+            key: Its key.
+            run: The key of the run.
+            counting: What counts the tokens of the run's model.
+        """
+        traces = [each for dialog in found.dialogs if (each := trace(found.store, dialog)).calls]
+        recordings = tuple(_recording(each, found, counting) for each in traces)
+        growth = tuple(_growth(each) for each in recordings)
+        calls = [call for each in traces for call in each.calls]
+        again = [each.things.repeated for each in recordings]
+        row = SessionRow(
+            session=key,
+            run=run,
+            source=str(found.source),
+            ordinal=found.ordinal,
+            name=found.name,
+            format=found.format,
+            dialogs=len(traces),
+            messages=sum(found.store.last(dialog).number for dialog in found.dialogs),
+            calls=len(calls),
+            tokens=max((sum(each) for each in growth), default=0),
+            started=next((call.at for call in calls if call.at is not None), None),
+            model=next((each.models[-1] for each in reversed(traces) if each.models), ""),
+            repeated=(sum(one[0] for one in again), sum(one[1] for one in again)),
+            summaries=sum(len(each.summaries) for each in traces),
+            problems=tuple(_problems(traces, found, key)),
+        )
+        return cls(row=row, recordings=recordings, growth=growth)
+
+
+def _recording(found: Trace, loaded: Loaded, counting: ModelCounter) -> Recording:
+    known = things(found)
+    looks = Looks(known, Meter(counting))
+    outputs = tuple(
+        call.output if call.output is not None else _written(found, looks, number)
+        for number, call in enumerate(found.calls)
+    )
+    return Recording(
+        trace=found,
+        things=known,
+        looks=looks,
+        index=Index(),
+        outputs=outputs,
+        media=lambda digest: loaded.store.blob(BlobId(digest)),
+    )
+
+
+def _written(found: Trace, looks: Looks, number: int) -> int:
+    """Count the tokens of a response that no usage was recorded for."""
+    turn = found.responses[found.calls[number].first].turns[0]
+    return sum(looks.meter.block(block.content) for block in turn.blocks)
+
+
+def _growth(recording: Recording) -> tuple[int, ...]:
+    shown, sizes = Shown(recording.looks), []
+    for _, view in recording.trace.views():
+        shown.take(view)
+        sizes.append(shown.tokens)
+    return tuple(max(size - before, 0) for before, size in zip((0, *sizes), sizes, strict=False))
+
+
+def _problems(traces: Sequence[Trace], found: Loaded, key: str) -> Iterator[Problem]:
+    calls = [call for each in traces for call in each.calls]
+    source = str(found.source)
+    if not calls:
+        yield Problem(kind="empty", text="It has no model call.", source=source, session=key)
+        return
+    late = sum(call.at is None for call in calls)
+    if late:
+        text = f"{late} of {len(calls)} calls have no time: the cache is taken to be warm there."
+        yield Problem(kind="no timestamps", text=text, source=source, session=key)
+    bare = sum(call.output is None for call in calls)
+    if bare:
+        text = f"{bare} of {len(calls)} calls have no usage: what the model wrote is counted from its words."
+        yield Problem(kind="no usage", text=text, source=source, session=key)
+    if not any(each.models for each in traces):
+        yield Problem(kind="no model", text="It names no model; the run's counts.", source=source, session=key)
+
+
+def replayed(session: Session, entrant: Entrant, stand_in: str, sheet: Sheet) -> tuple[ReplayRow, tuple[CallRow, ...]]:
+    """Replay a session under a policy, dialog for dialog.
+
+    Args:
+        session: The session.
+        entrant: The policy.
+        stand_in: What stands for a model's summaries.
+        sheet: The prices.
+    """
+    rows: list[CallRow] = []
+    optima: list[float] = []
+    violations: list[str] = []
+    error, first = "", 1
+    for recording, growth in zip(session.recordings, session.growth, strict=True):
+        measured = Measured(recording, entrant, stand_in=stand_in, sheet=sheet)
+        own = list(measured.rows(session.row.session, first))
+        rows += own
+        violations += measured.violations
+        first += len(recording.trace.calls)
+        if measured.replay.error:
+            error = measured.replay.error
+            break
+        optima.append(_optimum(own, growth, recording, entrant, sheet))
+    return _summed(session, entrant, stand_in, rows, error, optima, violations), tuple(rows)
+
+
+def _optimum(
+    rows: Sequence[CallRow], growth: Sequence[int], recording: Recording, entrant: Entrant, sheet: Sheet
+) -> float:
+    prefix = rows[0].system + rows[0].tools
+    cuts = [row.tokens - row.system - row.tools for row in rows if row.mark == "cut"]
+    room = max(entrant.budget.for_input, prefix + 1)
+    return optimum(
+        Load(
+            new=(max(growth[0] - prefix, 0), *growth[1:]),
+            warm=tuple(row.warm for row in rows),
+            prefix=prefix,
+            output=sum(recording.outputs),
+            after=sum(cuts) // len(cuts) if cuts else (room - prefix) // 2,
+            room=room,
+        ),
+        sheet,
+    )
+
+
+_SUMS = frozenset(each.name for each in fields(ReplayRow)) & frozenset(each.name for each in fields(CallRow)) - {
+    "session",
+    "policy",
+    "stand_in",
+    "infeasible",
+    "origins",
+    "distances",
+    "checked",
+}
+
+
+def _summed(  # noqa: PLR0913, PLR0917 - a replay is all of them
+    session: Session,
+    entrant: Entrant,
+    stand_in: str,
+    rows: Sequence[CallRow],
+    error: str,
+    optima: Sequence[float],
+    violations: Sequence[str],
+) -> ReplayRow:
+    ends = {row.dialog: row.call for row in rows}
+    return ReplayRow(
+        session=session.row.session,
+        policy=entrant.name,
+        stand_in=stand_in,
+        status="failed" if error else "ok",
+        error=error,
+        calls=len(rows),
+        infeasible=sum(row.infeasible > 0 for row in rows),
+        cuts=sum(row.mark == "cut" for row in rows),
+        edits=sum(row.mark == "edit" for row in rows),
+        largest=max((row.tokens for row in rows), default=0),
+        stable_of=sum(row.tokens for row in rows if ends[row.dialog] != row.call),
+        optimum=None if error or not optima else sum(optima),
+        complete=sum(0 < row.references == row.in_view for row in rows),
+        referring=sum(row.references > 0 for row in rows),
+        origins=_added(row.origins for row in rows),
+        distances=_added(row.distances for row in rows),
+        slowest=max((row.planning for row in rows), default=0.0),
+        checked=sum(row.checked for row in rows),
+        violations=tuple(violations[:_VIOLATIONS]),
+        **{name: sum(getattr(row, name) for row in rows) for name in sorted(_SUMS)},
+    )
+
+
+def _added(counted: Iterable[Mapping[str, tuple[int, int]]]) -> dict[str, tuple[int, int]]:
+    every, held = Counter[str](), Counter[str]()
+    for counts in counted:
+        for name, (count, kept) in counts.items():
+            every[name] += count
+            held[name] += kept
+    return {name: (every[name], held[name]) for name in sorted(every)}

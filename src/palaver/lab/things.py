@@ -1,0 +1,196 @@
+"""What a session's views are asked for: identifiers that later calls refer to, what the user demanded, what failed, files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from palaver.context.record.asks import rules
+from palaver.context.work import Act, acts_of, deed, error_line
+from palaver.lab.finder import Finder
+from palaver.lab.metrics import distance_of, in_arguments, repeated
+from palaver.lab.recorded import Trace
+from palaver.log import Handle
+from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
+from palaver.view import Exchange
+
+__all__ = ["Failure", "Need", "Things", "Wanted", "things", "words"]
+
+_ORIGINS: Mapping[Role, str] = {Role.ASSISTANT: "assistant", Role.TOOL: "tool", Role.SYSTEM: "system"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A constraint of the user's.
+
+    Attributes:
+        text: His sentence.
+        place: The block in which he said it.
+        index: The exchange of the whole log that holds it.
+    """
+
+    text: str
+    place: Handle
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Something that failed, however often.
+
+    Attributes:
+        of: What it was: the command, or the tool and its path.
+        error: The line that named the error.
+        results: The results that say so.
+        index: The exchange of the whole log in which it failed first.
+    """
+
+    of: str
+    error: str
+    results: frozenset[Handle]
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A reference of a call to something that had been said before it.
+
+    Attributes:
+        name: The identifier.
+        index: The exchange of the whole log that said it last; -1 for the instructions.
+        origin: Who said it there: `user`, `tool`, `assistant` or `system`.
+        distance: How many calls ago, as the name of a distance.
+    """
+
+    name: str
+    index: int
+    origin: str
+    distance: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Things:
+    """All of it, of one dialog.
+
+    Attributes:
+        names: Finds the identifiers that some call refers to.
+        paths: Finds the files that some call reads or changes.
+        wanted: The constraints of the user, in order.
+        failed: What failed, in order.
+        needs: What each call refers to, in the order of the calls.
+        touched: The files that each exchange of the whole log reads or changes.
+        repeated: How many calls failed, and how many of them did again what had failed.
+    """
+
+    names: Finder
+    paths: Finder
+    wanted: tuple[Wanted, ...]
+    failed: tuple[Failure, ...]
+    needs: tuple[tuple[Need, ...], ...]
+    touched: tuple[frozenset[str], ...]
+    repeated: tuple[int, int]
+
+
+def things(trace: Trace) -> Things:
+    """Find what the views of a dialog are asked for."""
+    exchanges = trace.whole.exchanges
+    names = Finder(name for response in trace.responses.values() for name in sorted(_referred(response)))
+    touched = tuple(_touched(exchange) for exchange in exchanges)
+    failed = [(act, error_line(_result(act))) for act in acts_of(exchanges).all if act.failed]
+    return Things(
+        names=names,
+        paths=Finder(path for paths in touched for path in sorted(paths)),
+        wanted=tuple(_wanted(trace)),
+        failed=tuple(_failed(failed)),
+        needs=tuple(_needs(trace, names)),
+        touched=touched,
+        repeated=repeated([(act.deed.of, error) for act, error in failed]),
+    )
+
+
+def words(content: Content) -> str:
+    """Give what a block says, for whoever looks for words: texts, results, calls with their arguments. Thinking is not counted on."""
+    if isinstance(content, ToolResultContent):
+        return content.text()
+    if isinstance(content, ToolCallContent):
+        return f"{content.name}\n{_values(content.args)}"
+    return content.content if isinstance(content, TextContent) else ""
+
+
+def _values(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        return "\n".join(f"{key}\n{_values(each)}" for key, each in value.items())
+    if isinstance(value, Sequence):
+        return "\n".join(map(_values, value))
+    return str(value)
+
+
+def _calls(exchange: Exchange) -> Iterator[ToolCallContent]:
+    return (block.content for block in exchange.blocks() if isinstance(block.content, ToolCallContent))
+
+
+def _referred(response: Exchange) -> frozenset[str]:
+    return frozenset(name for call in _calls(response) for name in in_arguments(call.args))
+
+
+def _touched(exchange: Exchange) -> frozenset[str]:
+    deeds = (deed(call) for call in _calls(exchange))
+    return frozenset(path for done in deeds for path in (*done.read, *done.wrote))
+
+
+def _result(act: Act) -> ToolResultContent:
+    assert isinstance(act.answer.content, ToolResultContent)  # noqa: S101 - acts are answered by results only
+    return act.answer.content
+
+
+def _wanted(trace: Trace) -> Iterator[Wanted]:
+    """Give each sentence that states a constraint once, where the user said it first."""
+    known: set[str] = set()
+    for index, exchange in enumerate(trace.whole.exchanges):
+        if exchange.role is not Role.USER or exchange.derived:
+            continue
+        for block in exchange.blocks():
+            if block.speaker is Speaker.HUMAN and block.origin is not None and isinstance(block.content, TextContent):
+                new = [text for text in rules(block.content.content) if text not in known]
+                known.update(new)
+                yield from (Wanted(text, block.origin, index) for text in new)
+
+
+def _failed(failures: Sequence[tuple[Act, str]]) -> Iterator[Failure]:
+    """Give each failure once, with every result that says it."""
+    found: dict[tuple[str, str], list[Act]] = {}
+    for act, error in failures:
+        found.setdefault((act.deed.of, error), []).append(act)
+    for (of, error), acts in found.items():
+        results = frozenset(act.answer.origin for act in acts if act.answer.origin is not None)
+        yield Failure(of, error, results, acts[0].index)
+
+
+def _needs(trace: Trace, names: Finder) -> Iterator[tuple[Need, ...]]:
+    """Give for each call what it refers to, with where it was said last before it."""
+    told = names.found("\n".join(words(block.content) for block in trace.whole.system))
+    spoken: dict[str, tuple[int, str, int]] = {}
+    read = 0
+    for call, view in trace.views():
+        for index in range(max(read - 1, 0), len(view.exchanges)):
+            for name, origin in _said(view.exchanges[index], names):
+                spoken[name] = (index, origin, call.number)
+        read = len(view.exchanges)
+        found = []
+        for name in sorted(_referred(trace.responses[call.first])):
+            if name in spoken:
+                index, origin, number = spoken[name]
+                found.append(Need(name, index, origin, distance_of(call.number - number + 1)))
+            elif name in told:
+                found.append(Need(name, -1, "system", distance_of(call.number)))
+        yield tuple(found)
+
+
+def _said(exchange: Exchange, names: Finder) -> Iterator[tuple[str, str]]:
+    """Give the identifiers in an exchange, each with who said it; what the tools said comes last."""
+    for turn in exchange.turns:
+        origin = _ORIGINS.get(turn.role, "user")
+        for block in turn.blocks:
+            yield from ((name, origin) for name in names.found(words(block.content)))
