@@ -1,0 +1,170 @@
+"""Sessions of the Claude Agent SDK in a store of palaver: the SDK's `SessionStore`.
+
+    options = ClaudeAgentOptions(session_store=PalaverSessionStore("agents.db"))
+
+The SDK mirrors each record of a transcript. It becomes an entry of the log, a message where it is one, so that it is shown, searched, checked
+and exported like anything else; its own JSON stands beside what was read from it, and is what the SDK gets back. A session of the SDK is a
+session, a sub-agent's transcript a dialog of it, a rewind a fork. The subject of a session is the SDK's `project_key`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from threading import Lock
+from typing import Any, TypeVar, cast
+
+from anyio import CapacityLimiter, to_thread
+
+from palaver.errors import MissingExtra
+from palaver.ids import SessionId
+from palaver.integrations.claude_lane import FRAMEWORK, Lane, lanes_of, newest_summary
+from palaver.integrations.keyed import Keyed, step
+from palaver.session.session import StoreLike, opened_store
+from palaver.store import SessionRecord
+
+try:
+    from claude_agent_sdk import SessionKey, SessionListSubkeysKey, SessionStoreEntry, fold_session_summary
+    from claude_agent_sdk.types import SessionStoreListEntry, SessionSummaryEntry
+except ImportError as error:
+    raise MissingExtra("This adapter", FRAMEWORK) from error
+
+__all__ = ["PalaverSessionStore"]
+
+T = TypeVar("T")
+
+
+class PalaverSessionStore:
+    """What the Claude Agent SDK asks of a `SessionStore`, over any store of palaver; all its methods are there.
+
+    Records with a `uuid` that is known are not written again. Several processes may mirror into one store; the order of their records is the
+    order in which they were committed. Nothing is lost by a `delete`: a session goes into the trash, and the transcript of a sub-agent is ended.
+    """
+
+    def __init__(self, store: StoreLike) -> None:
+        """Take a store, or the address of one, which is opened and is closed with this.
+
+        Raises:
+            StoreError: The store cannot be opened.
+        """
+        self._store, self._owned = opened_store(store, create=True)
+        self._keyed = Keyed(self._store, FRAMEWORK)
+        self._lanes: dict[tuple[str, str], Lane] = {}
+        self._lock = Lock()
+        self._turns = CapacityLimiter(1)  # writes in the order of the calls
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._owned:
+            self._store.close()
+
+    async def _write(self, job: Callable[[], T]) -> T:
+        return await to_thread.run_sync(self._alone, job, limiter=self._turns)
+
+    def _alone(self, job: Callable[[], T]) -> T:
+        """Do a write; what was remembered of the transcripts is forgotten when it fails."""
+        with self._lock:
+            try:
+                return step(self._store, job)
+            except BaseException:
+                self._lanes.clear()
+                raise
+
+    async def append(self, key: SessionKey, entries: list[SessionStoreEntry]) -> None:
+        """Write a batch of records down, all or none."""
+        if entries:
+            await self._write(partial(self._append, dict(key), cast("list[Mapping[str, object]]", entries)))
+
+    def _append(self, key: Mapping[str, str], values: Sequence[Mapping[str, object]]) -> None:
+        project, session, subpath = _parts(key)
+        about = {"project_key": project, "session_id": session}
+        record = self._keyed.make(project, session, name=session, subject=project, about=about)
+        with self._lane(record.session_id, subpath) as lane:
+            fresh = lane.mirror(values)
+            if fresh and not subpath:
+                known = lane.summary
+                before: Any = None if known is None else {"session_id": session, "mtime": 0, "data": known.data}
+                told = fold_session_summary(before, cast("SessionKey", key), cast("Any", fresh))
+                lane.summarize(told["data"])
+                self._describe(record, told["data"])
+
+    @contextmanager
+    def _lane(self, session_id: SessionId, subpath: str) -> Iterator[Lane]:
+        """Give what is remembered of a transcript, brought up to date; when the step fails, it is forgotten."""
+        lane = self._lanes.pop((session_id, subpath), None) or Lane(self._store, session_id, subpath)
+        lane.catch_up()
+        yield lane
+        self._lanes[session_id, subpath] = lane
+
+    def _describe(self, record: SessionRecord, data: Mapping[str, object]) -> None:
+        """Let the session have the title and the working folder that the SDK knows."""
+        told = {"name": data.get("custom_title") or data.get("ai_title"), "workdir": data.get("cwd")}
+        changes = {
+            key: value for key, value in told.items() if isinstance(value, str) and value != getattr(record, key)
+        }
+        if changes:
+            self._store.update_session(record.session_id, **changes)
+
+    async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
+        """Give all records of a transcript in the order in which they came; None for one that nothing was written to."""
+        return await to_thread.run_sync(self._load, dict(key))
+
+    def _load(self, key: Mapping[str, str]) -> list[SessionStoreEntry] | None:
+        project, session, subpath = _parts(key)
+        record = self._keyed.find(project, session)
+        nodes = None if record is None else lanes_of(self._store, record.session_id, subpath).get(subpath)
+        if record is None or nodes is None:
+            return None
+        lane = Lane(self._store, record.session_id, subpath)
+        found = sorted(one for node in nodes for one in lane.records(node.dialog_id))
+        return [json.loads(one.text) for one in found] or None
+
+    async def list_sessions(self, project_key: str) -> list[SessionStoreListEntry]:
+        """Give the sessions of a project, and when each was written to, in milliseconds since 1970-01-01 UTC."""
+        return [
+            {"session_id": one["session_id"], "mtime": one["mtime"]}
+            for one in await self.list_session_summaries(project_key)
+        ]
+
+    async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
+        """Give what the SDK wrote down of each session of a project."""
+        return await to_thread.run_sync(self._summaries, project_key)
+
+    def _summaries(self, project: str) -> list[SessionSummaryEntry]:
+        found: list[SessionSummaryEntry] = []
+        for record, about in self._keyed.all(subject=project):
+            nodes = lanes_of(self._store, record.session_id, "").get("")
+            known = None if nodes is None or about.get("project_key") != project else newest_summary(self._store, nodes)
+            if known is not None:
+                found.append(
+                    {"session_id": str(about["session_id"]), "mtime": int(known.at * 1000), "data": known.data}
+                )
+        return found
+
+    async def delete(self, key: SessionKey) -> None:
+        """Put a session into the trash with its sub-agents', or end the transcript of one sub-agent."""
+        await self._write(partial(self._delete, dict(key)))
+
+    def _delete(self, key: Mapping[str, str]) -> None:
+        project, session, subpath = _parts(key)
+        if not subpath:
+            self._keyed.drop(project, session)
+            return
+        record = self._keyed.find(project, session)
+        if record is not None:
+            with self._lane(record.session_id, subpath) as lane:
+                lane.delete()
+
+    async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
+        """Give the subpaths under a session that were written to."""
+        return await to_thread.run_sync(self._subkeys, dict(key))
+
+    def _subkeys(self, key: Mapping[str, str]) -> list[str]:
+        record = self._keyed.find(key["project_key"], key["session_id"])
+        return [] if record is None else [name for name in lanes_of(self._store, record.session_id) if name]
+
+
+def _parts(key: Mapping[str, str]) -> tuple[str, str, str]:
+    return key["project_key"], key["session_id"], key.get("subpath") or ""

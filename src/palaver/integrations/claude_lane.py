@@ -1,0 +1,296 @@
+"""One transcript of Claude Code as it is mirrored, record by record, into dialogs that can be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from palaver.errors import Conflict, InvalidInput
+from palaver.formats.claude_code.names import NAME
+from palaver.formats.claude_code.single import asks, compact_summary, entries_of, parent_of
+from palaver.ids import DialogId, SessionId, derive_id, now
+from palaver.log import (
+    Compaction,
+    Custom,
+    Derived,
+    Entry,
+    Handle,
+    MessageEntry,
+    ModelChange,
+    Node,
+    Omitted,
+    Source,
+    Span,
+    child_of,
+)
+from palaver.session.branch import Branch
+from palaver.session.paths import apart, path_to, runs_of
+from palaver.session.transcript import stretches
+from palaver.store import Store
+from palaver.view import fold
+from palaver.view.reasons import Reason
+
+__all__ = ["DELETED", "FRAMEWORK", "SUMMARY", "Lane", "Record", "Summary", "lanes_of", "newest_summary"]
+
+FRAMEWORK = "claude-agent-sdk"
+"""Under this name sessions and dialogs say which transcript they are."""
+
+SUMMARY = f"{FRAMEWORK}/summary"
+"""The entry that holds what the SDK knows of a transcript without reading it, after each batch of records."""
+
+DELETED = f"{FRAMEWORK}/deleted"
+"""The entry that ends the transcript of a sub-agent which was deleted."""
+
+
+class Record(NamedTuple):
+    """A record as it was mirrored.
+
+    Attributes:
+        ordinal: Its number in the transcript.
+        text: Its JSON.
+        place: Its entry.
+    """
+
+    ordinal: int
+    text: str
+    place: Handle
+
+
+class Summary(NamedTuple):
+    """What the SDK knows of a transcript.
+
+    Attributes:
+        at: When it was written, in seconds since 1970-01-01 UTC.
+        data: The SDK's own words.
+    """
+
+    at: float
+    data: dict[str, Any]
+
+
+def lanes_of(store: Store, session_id: SessionId, only: str | None = None) -> dict[str, list[Node]]:
+    """Give the dialogs of each transcript of a session by its subpath, the main one's under an empty name.
+
+    Of transcripts that were deleted nothing is given.
+
+    Args:
+        store: Where they lie.
+        session_id: The session.
+        only: The subpath of the one that is wanted; all of them when not given.
+    """
+    found: dict[tuple[str, int], list[Node]] = {}
+    for node in store.nodes(session_id):
+        subpath, generation = _lane(node)
+        if generation >= 0 and only in {None, subpath}:
+            found.setdefault((subpath, generation), []).append(node)
+    newest = {subpath: found[subpath, generation] for subpath, generation in sorted(found)}  # the last generation stays
+    return {
+        subpath: nodes for subpath, nodes in newest.items() if not any(_newest(store, one, DELETED) for one in nodes)
+    }
+
+
+def _lane(node: Node) -> tuple[str, int]:
+    """Give the subpath of the transcript that a dialog belongs to, and which of those that had it; -1 for a dialog of palaver's own."""
+    about = node.metadata.get(FRAMEWORK)
+    if not isinstance(about, Mapping):
+        return "", -1
+    return str(about.get("subpath", "")), int(about.get("generation", 0))
+
+
+def _newest(store: Store, node: Node, wanted: str) -> tuple[float, dict[str, Any]] | None:
+    """Give the newest entry of a kind of ours that stands behind the last record of a dialog, with its time."""
+    for header in store.headers(node.dialog_id, reverse=True):
+        fields = json.loads(store.body(node.dialog_id, header.seq))
+        if fields.get("custom_type") == wanted:
+            return header.at, fields
+        if "record" in fields:
+            return None
+    return None
+
+
+def newest_summary(store: Store, nodes: Sequence[Node]) -> Summary | None:
+    """Give what the SDK knows of a transcript; None for one that nothing was written to."""
+    found = [Summary(one[0], json.loads(one[1]["data"])) for node in nodes if (one := _newest(store, node, SUMMARY))]
+    return max(found, key=lambda one: one.at, default=None)
+
+
+class Lane:
+    """One transcript: which dialogs hold it, and what of it this process has seen.
+
+    A record goes to the dialog of the record that it names as its parent; where the user had spoken after that parent already, it is a
+    rewind, and a fork begins. What is no message of the conversation stands where the newest record went.
+
+    Attributes:
+        count: How many records it holds.
+        summary: What the SDK knows of it.
+    """
+
+    def __init__(self, store: Store, session_id: SessionId, subpath: str) -> None:
+        """Know nothing of it yet."""
+        self._store = store
+        self._session = session_id
+        self._subpath = subpath
+        self._forget(0)
+
+    def _forget(self, generation: int) -> None:
+        self._generation = generation
+        self._read: dict[DialogId, int] = {}
+        self._places: dict[str, Handle] = {}
+        self._asked: dict[DialogId, int] = {}
+        self._models: dict[DialogId, str] = {}
+        self._here: DialogId | None = None
+        self._newest = -1
+        self.count = 0
+        self.summary: Summary | None = None
+
+    # --- reading ----------------------------------------------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """Take note of what other processes mirrored since the last look."""
+        nodes = lanes_of(self._store, self._session, self._subpath).get(self._subpath, ())
+        if not nodes:
+            known = [_lane(node) for node in self._store.nodes(self._session)]
+            before = [generation for subpath, generation in known if subpath == self._subpath]
+            self._forget(1 + max(before, default=-1))
+            return
+        generation = _lane(nodes[0])[1]
+        if generation != self._generation:
+            self._forget(generation)
+        for node in nodes:
+            for record in self.records(node.dialog_id, self._read.get(node.dialog_id, 0)):
+                self._note(json.loads(record.text), record)
+
+    def records(self, dialog_id: DialogId, start: int = 0) -> Iterator[Record]:
+        """Give the records of a dialog's own entries from `start` on, and remember how far was read."""
+        for seq, body in self._store.bodies(dialog_id, start):
+            fields = json.loads(body)
+            self._read[dialog_id] = seq + 1
+            if isinstance(text := fields.get("record"), str):
+                yield Record(int(fields["source"]["ordinal"]), text, Handle(dialog_id, seq))
+            elif fields.get("kind") == "model_change":
+                self._models[dialog_id] = fields["model"]
+            elif fields.get("custom_type") == SUMMARY:
+                self.summary = Summary(fields["at"], json.loads(fields["data"]))
+
+    def _note(self, value: Mapping[str, object], record: Record) -> None:
+        if isinstance(uuid := value.get("uuid"), str):
+            self._places[uuid] = record.place
+        if asks(value):
+            self._asked[record.place.dialog] = record.place.seq
+        self.count = max(self.count, record.ordinal + 1)
+        if record.ordinal > self._newest:
+            self._newest, self._here = record.ordinal, record.place.dialog
+
+    # --- writing ----------------------------------------------------------------------------------------------------------------
+
+    def mirror(self, values: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+        """Write records down, and give those that are new: one whose id is known is left out."""
+        fresh = []
+        for value in values:
+            uuid = value.get("uuid")
+            if not isinstance(uuid, str) or uuid not in self._places:
+                self._write(value)
+                fresh.append(value)
+        return fresh
+
+    def _write(self, value: Mapping[str, object]) -> None:
+        branch = Branch(self._store, self._store.node(self._home(value)), None)
+        text = json.dumps(value, separators=(",", ":"))  # ASCII: any string that JSON can hold survives
+        summary = compact_summary(value)
+        if summary is None:
+            first, *rest = entries_of(value, self.count)
+            entries = [*self._model(branch, first), first.model_copy(update={"record": text}), *rest]
+            *_, place = branch.record(*entries)
+        else:
+            entry = _compaction(branch, summary, entries_of(value, self.count)[0].source)
+            place = branch.annotate(entry.model_copy(update={"record": text}))
+        self._read[place.dialog] = place.seq + 1
+        self._note(value, Record(self.count, text, place))
+
+    def _model(self, branch: Branch, entry: Entry) -> Iterator[Entry]:
+        """Say that another model answers, where it does."""
+        model = entry.message.model if isinstance(entry, MessageEntry) else None
+        if model and self._models.get(branch.dialog_id) != model:
+            self._models[branch.dialog_id] = model
+            yield ModelChange(model=model, provider="anthropic" if model.startswith("claude") else "", at=entry.at)
+
+    def _home(self, value: Mapping[str, object]) -> DialogId:
+        """Give the dialog that a record belongs to; a rewind makes it."""
+        here = self._here or self._first()
+        parent = parent_of(value)
+        above = self._places.get(parent) if parent else None
+        if parent is None or (parent and above is None):
+            return here
+        if above is None:
+            return self._fork(self._store.node(here), ()) if asks(value) and self._asked else here
+        if asks(value) and self._asked.get(above.dialog, -1) > above.seq:
+            return self._fork(self._store.node(above.dialog), path_to(self._store, above))
+        return above.dialog
+
+    def _about(self) -> dict[str, object]:
+        return {FRAMEWORK: {"subpath": self._subpath, "generation": self._generation}}
+
+    def _first(self) -> DialogId:
+        """Make the transcript's first dialog. Its id is derived, so that of two writers at the same time only one makes it."""
+        made = DialogId(derive_id(self._session, self._subpath, str(self._generation)))
+        main = lanes_of(self._store, self._session, "").get("") if self._subpath else None
+        node = Node(
+            dialog_id=made,
+            session_id=self._session,
+            owner=self._subpath or NAME,
+            parent_id=main[0].dialog_id if main else None,
+            created_at=now(),
+            relation="subagent" if self._subpath else "root",
+            metadata=self._about(),
+        )
+        try:
+            self._store.create_dialog(node)
+        except InvalidInput as error:
+            raise Conflict(made, -1, 0) from error
+        if not self._subpath or self._store.session(self._session).root is None:
+            self._store.update_session(self._session, root=made)
+        return made
+
+    def _fork(self, node: Node, ranges: tuple[Span, ...]) -> DialogId:
+        kept = stretches(self._store, ranges)[1]
+        child = child_of(node, ranges, kept, relation="fork", metadata=self._about())
+        self._store.create_dialog(child)
+        if not self._subpath:
+            self._store.update_session(self._session, root=child.dialog_id)
+        return child.dialog_id
+
+    def _beside(self, entry: Entry) -> None:
+        if self._here is not None:
+            place = Branch(self._store, self._store.node(self._here), None).annotate(entry)
+            self._read[self._here] = max(self._read.get(self._here, 0), place.seq + 1)
+
+    def summarize(self, data: Mapping[str, object]) -> None:
+        """Write down what the SDK knows of the transcript now."""
+        entry = Custom(custom_type=SUMMARY, data=json.dumps(data))
+        self._beside(entry)
+        self.summary = Summary(entry.at, dict(data))
+
+    def delete(self) -> None:
+        """End the transcript: the next record begins another one under its name."""
+        self._beside(Custom(custom_type=DELETED))
+
+
+def _compaction(branch: Branch, summary: str, source: Source | None) -> Compaction:
+    """Give the checkpoint that a compaction of Claude Code left: what is in force, and the summary."""
+    held = branch.spans
+    state = fold(branch.store, branch.dialog_id).state
+    gone = apart(held, state)
+    told = Derived(text=summary, label="summary", sources=runs_of(gone))
+    omitted = [
+        Omitted(run=run, reason=Reason.COMPACTED, by=NAME, messages=stretches(branch.store, [span])[1])
+        for run, span in zip(runs_of(gone), gone, strict=True)
+    ]
+    return Compaction(
+        base=branch.store.last(branch.dialog_id).seq,
+        pieces=(*runs_of(state), told),
+        omitted=tuple(omitted),
+        policy=NAME,
+        foreign=True,
+        source=source,
+    )

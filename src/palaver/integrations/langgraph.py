@@ -1,0 +1,392 @@
+"""Threads of LangGraph in a store of palaver: a checkpoint saver.
+
+    graph = builder.compile(checkpointer=PalaverCheckpointSaver("agents.db"))
+
+A thread is a session. Each checkpoint, each value of a channel at a version and each pending write is an entry, written once. What the channel
+`messages` holds stands in a dialog beside them as messages, so that the conversation is shown, searched, checked and exported like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from threading import RLock
+from typing import Any, TypeVar
+
+from anyio import to_thread
+
+from palaver.errors import InvalidInput, MissingExtra
+from palaver.ids import SessionId
+from palaver.integrations.keyed import Keyed, step
+from palaver.session.session import StoreLike, opened_store
+from palaver.store import SessionRecord
+
+try:
+    from langchain_core.runnables import RunnableConfig
+    from langgraph.checkpoint.base import (
+        WRITES_IDX_MAP,
+        BaseCheckpointSaver,
+        ChannelVersions,
+        Checkpoint,
+        CheckpointMetadata,
+        CheckpointTuple,
+        get_checkpoint_id,
+        get_checkpoint_metadata,
+    )
+    from langgraph.checkpoint.serde.base import SerializerProtocol
+
+    from palaver.integrations.langgraph_index import FRAMEWORK, Checkpointed, Namespace, Shown, namespaces
+    from palaver.integrations.langgraph_messages import Conversation, is_conversation
+except ImportError as error:
+    raise MissingExtra("This adapter", "langgraph", package="langgraph-checkpoint") from error
+
+__all__ = ["PalaverCheckpointSaver"]
+
+T = TypeVar("T")
+
+MOST_THREADS = 256
+"""Of how many threads a saver remembers what they hold; another one is read when it is used."""
+
+
+class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
+    """A checkpoint saver over any store of palaver, with all that LangGraph asks of one, also what it leaves open.
+
+    Several processes may use one store. `delete_thread` puts the session into the trash; `prune` and `delete_for_runs` take checkpoints out of what
+    is found and leave them in the log.
+    """
+
+    def __init__(
+        self, store: StoreLike, *, serde: SerializerProtocol | None = None, messages: str = "messages"
+    ) -> None:
+        """Take a store, or the address of one, which is opened and is closed with this.
+
+        Args:
+            store: The store.
+            serde: LangGraph's serializer; its own when not given.
+            messages: The channel that holds the conversation.
+
+        Raises:
+            StoreError: The store cannot be opened.
+        """
+        super().__init__(serde=serde)
+        self._store, self._owned = opened_store(store, create=True)
+        self._keyed = Keyed(self._store, FRAMEWORK)
+        self._channel = messages
+        self._known: dict[tuple[SessionId, str], tuple[Namespace, Conversation]] = {}
+        self._lock = RLock()
+
+    def close(self) -> None:
+        """Close the store, if it was opened here."""
+        if self._owned:
+            self._store.close()
+
+    # --- finding ----------------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _namespace(
+        self, session_id: SessionId, name: str, *, make: bool = False
+    ) -> Iterator[tuple[Namespace, Conversation]]:
+        """Give what is known of a namespace, brought up to date; what fails is forgotten."""
+        key = (session_id, name)
+        found = self._known.pop(key, None)
+        if found is None:
+            found = Namespace(self._store, session_id, name), Conversation(self._store, session_id, name)
+            if make and name not in namespaces(self._store, session_id):
+                found[0].make()
+        found[0].catch_up()
+        yield found
+        self._known[key] = found
+        while len(self._known) > MOST_THREADS:
+            self._known.pop(next(iter(self._known)))
+
+    def _write(self, job: Callable[[], T]) -> T:
+        with self._lock:
+            try:
+                return step(self._store, job)
+            except BaseException:
+                self._known.clear()
+                raise
+
+    def _thread(self, thread_id: str) -> SessionRecord | None:
+        return self._keyed.find(thread_id)
+
+    def _given(self, name: str, one: Checkpointed, space: Namespace) -> CheckpointTuple:
+        thread = self._thread_id(space.session_id)
+        where = {"thread_id": thread, "checkpoint_ns": name}
+        rest: Checkpoint = self.serde.loads_typed(one.checkpoint)
+        values = {
+            channel: self.serde.loads_typed(space.value(seq)) for (channel, _), seq in one.values.items() if seq >= 0
+        }
+        return CheckpointTuple(
+            config={"configurable": {**where, "checkpoint_id": one.checkpoint_id}},
+            checkpoint={**rest, "channel_values": values},
+            metadata=self.serde.loads_typed(one.metadata),
+            parent_config={"configurable": {**where, "checkpoint_id": one.parent}} if one.parent else None,
+            pending_writes=[
+                (write.task, write.channel, self.serde.loads_typed(value))
+                for write, value in space.pending(one.checkpoint_id)
+            ],
+        )
+
+    def _thread_id(self, session_id: SessionId) -> str:
+        about = self._store.session(session_id).metadata[FRAMEWORK]
+        return str(about["thread_id"]) if isinstance(about, Mapping) else ""
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """Give a checkpoint, the newest one where the configuration names none; None where there is none."""
+        thread, name = _where(config)
+        with self._lock:
+            record = self._thread(thread)
+            if record is None or name not in namespaces(self._store, record.session_id):
+                return None
+            with self._namespace(record.session_id, name) as (space, _):
+                wanted = get_checkpoint_id(config) or max(space.checkpoints, default="")
+                found = space.checkpoints.get(wanted)
+                return None if found is None else self._given(name, found, space)
+
+    def list(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - LangGraph's word
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> Iterator[CheckpointTuple]:
+        """Give checkpoints, those of a namespace newest first.
+
+        Args:
+            config: Of which thread, and perhaps of which namespace or which one; all when not given.
+            filter: What their metadata must say.
+            before: Only those older than this one.
+            limit: At most so many.
+        """
+        left = limit
+        for session_id, name in list(self._spaces(config)):
+            for one in self._chosen(session_id, name, config, before):
+                if left is not None and left <= 0:
+                    return
+                with self._lock, self._namespace(session_id, name) as (space, _):
+                    metadata = self.serde.loads_typed(one.metadata)
+                    if any(metadata.get(key) != value for key, value in (filter or {}).items()):
+                        continue
+                    found = self._given(name, one, space)
+                left = None if left is None else left - 1
+                yield found
+
+    def _spaces(self, config: RunnableConfig | None) -> Iterator[tuple[SessionId, str]]:
+        if config is None:
+            records = [record for record, _ in self._keyed.all()]
+        else:
+            found = self._thread(_thread_in(config))
+            records = [] if found is None else [found]
+        wanted = None if config is None else config["configurable"].get("checkpoint_ns")
+        for record in records:
+            for name in namespaces(self._store, record.session_id):
+                if wanted in {None, name}:
+                    yield record.session_id, name
+
+    def _chosen(
+        self, session_id: SessionId, name: str, config: RunnableConfig | None, before: RunnableConfig | None
+    ) -> Sequence[Checkpointed]:
+        only = None if config is None else get_checkpoint_id(config)
+        bound = None if before is None else get_checkpoint_id(before)
+        with self._lock, self._namespace(session_id, name) as (space, _):
+            return [
+                space.checkpoints[one]
+                for one in sorted(space.checkpoints, reverse=True)
+                if only in {None, "", one} and (not bound or one < bound)
+            ]
+
+    # --- writing ----------------------------------------------------------------------------------------------------------------
+
+    def put(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """Write a checkpoint: the values that are new with it, and what its conversation says that is new. All or nothing."""
+        thread, name = _where(config)
+        self._write(partial(self._put, thread, name, config, (checkpoint, metadata, new_versions)))
+        return {
+            "configurable": {"thread_id": thread, "checkpoint_ns": name, "checkpoint_id": checkpoint["id"]},
+        }
+
+    def _put(
+        self,
+        thread: str,
+        name: str,
+        config: RunnableConfig,
+        what: tuple[Checkpoint, CheckpointMetadata, ChannelVersions],
+    ) -> None:
+        checkpoint, metadata, new_versions = what
+        record = self._keyed.make(thread, name=thread, about={"thread_id": thread})
+        values = checkpoint["channel_values"]
+        with self._namespace(record.session_id, name, make=True) as (space, conversation):
+            if not name and record.root is None:
+                self._store.update_session(record.session_id, root=space.dialog("checkpoints"))
+            parent = get_checkpoint_id(config) or None
+            space.put_values(
+                {
+                    (channel, version): self.serde.dumps_typed(values[channel]) if channel in values else None
+                    for channel, version in new_versions.items()
+                }
+            )
+            rest = {key: value for key, value in checkpoint.items() if key != "channel_values"}
+            parts = self.serde.dumps_typed(rest), self.serde.dumps_typed(get_checkpoint_metadata(config, metadata))
+            shown = self._shown(space, conversation, parent, values.get(self._channel))
+            space.put_checkpoint(checkpoint["id"], parent, parts, checkpoint["channel_versions"], shown)
+
+    def _shown(self, space: Namespace, conversation: Conversation, parent: str | None, said: object) -> Shown | None:
+        above = None if parent is None else space.checkpoints.get(parent)
+        before = None if above is None else above.shown
+        return conversation.show(before, said) if isinstance(said, list) and is_conversation(said) else before
+
+    def put_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """Write what a task of a checkpoint wrote, before the next checkpoint holds it."""
+        thread, name = _where(config)
+        checkpoint_id = get_checkpoint_id(config)
+        if checkpoint_id is None:
+            raise InvalidInput("These writes belong to no checkpoint: the configuration has no checkpoint_id.")
+        ready = [
+            (channel, WRITES_IDX_MAP.get(channel, index), self.serde.dumps_typed(value))
+            for index, (channel, value) in enumerate(writes)
+        ]
+
+        def job() -> None:
+            record = self._keyed.make(thread, name=thread, about={"thread_id": thread})
+            with self._namespace(record.session_id, name, make=True) as (space, _):
+                space.put_writes(checkpoint_id, task_id, task_path, ready)
+
+        self._write(job)
+
+    def delete_thread(self, thread_id: str) -> None:
+        """Put a thread into the trash."""
+        self._write(partial(self._keyed.drop, str(thread_id)))
+
+    def delete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """Take the checkpoints of runs out of what is found."""
+        wanted = set(run_ids)
+        for session_id, name in list(self._spaces(None)):
+            self._remove(session_id, name, partial(self._of_runs, wanted))
+
+    def _of_runs(self, wanted: set[str], space: Namespace) -> Sequence[str]:
+        return [
+            key
+            for key, one in space.checkpoints.items()
+            if self.serde.loads_typed(one.metadata).get("run_id") in wanted
+        ]
+
+    def _remove(self, session_id: SessionId, name: str, choose: Callable[[Namespace], Sequence[str]]) -> None:
+        def job() -> None:
+            with self._namespace(session_id, name) as (space, _):
+                space.remove(choose(space))
+
+        self._write(job)
+
+    def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """Take all checkpoints of threads but the newest of each namespace out of what is found, or (`delete`) all.
+
+        The newest stays whole: the values of its channels are its own. What a channel of the kind `DeltaChannel` would need of older ones is not kept.
+
+        Raises:
+            InvalidInput: There is no such strategy.
+        """
+        if strategy not in {"keep_latest", "delete"}:
+            raise InvalidInput(f"{strategy!r} is no strategy: it is 'keep_latest' or 'delete'.")
+        keep = 1 if strategy == "keep_latest" else 0
+        for thread_id in thread_ids:
+            for session_id, name in list(self._spaces({"configurable": {"thread_id": thread_id}})):
+                self._remove(session_id, name, lambda space: sorted(space.checkpoints, reverse=True)[keep:])
+
+    def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """Write all checkpoints and writes of a thread to another one, oldest first."""
+        found = list(self.list({"configurable": {"thread_id": source_thread_id}}))
+        for one in reversed(found):
+            self._copy(one, target_thread_id)
+
+    def _copy(self, one: CheckpointTuple, thread_id: str) -> None:
+        parent = None if one.parent_config is None else get_checkpoint_id(one.parent_config)
+        where = {"thread_id": thread_id, "checkpoint_ns": one.config["configurable"]["checkpoint_ns"]}
+        before: RunnableConfig = {"configurable": {**where, "checkpoint_id": parent} if parent else where}
+        here = self.put(before, one.checkpoint, one.metadata, one.checkpoint["channel_versions"])
+        session = self._thread(one.config["configurable"]["thread_id"])
+        if session is None:
+            return
+        with self._lock, self._namespace(session.session_id, where["checkpoint_ns"]) as (space, _):
+            waiting = list(space.pending(one.config["configurable"]["checkpoint_id"]))
+        target = self._keyed.find(thread_id)
+        for write, value in waiting if target is not None else ():
+            self._write(partial(self._put_write, thread_id, here, write, value))
+
+    def _put_write(self, thread_id: str, config: RunnableConfig, write: Any, value: tuple[str, bytes]) -> None:  # noqa: ANN401
+        record = self._keyed.make(thread_id, name=thread_id, about={"thread_id": thread_id})
+        with self._namespace(record.session_id, config["configurable"]["checkpoint_ns"]) as (space, _):
+            one = (write.channel, write.number, value)
+            space.put_writes(config["configurable"]["checkpoint_id"], write.task, write.path, [one])
+
+    # --- the same, for asyncio ------------------------------------------------------------------------------------------------------
+
+    async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        """As `get_tuple`."""
+        return await to_thread.run_sync(self.get_tuple, config)
+
+    async def alist(
+        self,
+        config: RunnableConfig | None,
+        *,
+        filter: dict[str, Any] | None = None,  # noqa: A002 - LangGraph's word
+        before: RunnableConfig | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[CheckpointTuple]:
+        """As `list`."""
+        found = self.list(config, filter=filter, before=before, limit=limit)
+        while (one := await to_thread.run_sync(next, found, None)) is not None:
+            yield one
+
+    async def aput(
+        self,
+        config: RunnableConfig,
+        checkpoint: Checkpoint,
+        metadata: CheckpointMetadata,
+        new_versions: ChannelVersions,
+    ) -> RunnableConfig:
+        """As `put`."""
+        return await to_thread.run_sync(self.put, config, checkpoint, metadata, new_versions)
+
+    async def aput_writes(
+        self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
+    ) -> None:
+        """As `put_writes`."""
+        await to_thread.run_sync(self.put_writes, config, writes, task_id, task_path)
+
+    async def adelete_thread(self, thread_id: str) -> None:
+        """As `delete_thread`."""
+        await to_thread.run_sync(self.delete_thread, thread_id)
+
+    async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
+        """As `delete_for_runs`."""
+        await to_thread.run_sync(self.delete_for_runs, run_ids)
+
+    async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
+        """As `prune`."""
+        await to_thread.run_sync(partial(self.prune, thread_ids, strategy=strategy))
+
+    async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
+        """As `copy_thread`."""
+        await to_thread.run_sync(self.copy_thread, source_thread_id, target_thread_id)
+
+
+def _thread_in(config: RunnableConfig) -> str:
+    try:
+        return str(config["configurable"]["thread_id"])
+    except KeyError as error:
+        raise InvalidInput("The configuration names no thread.", hint="Give configurable.thread_id.") from error
+
+
+def _where(config: RunnableConfig) -> tuple[str, str]:
+    return _thread_in(config), str(config["configurable"].get("checkpoint_ns") or "")

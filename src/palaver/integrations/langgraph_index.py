@@ -1,0 +1,234 @@
+"""What a thread of LangGraph holds, read from the dialogs that keep it: checkpoints, pending writes, and where their values lie."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from palaver.errors import Conflict, InvalidInput
+from palaver.ids import DialogId, SessionId, derive_id, now
+from palaver.log import Custom, Node
+from palaver.session.branch import Branch
+from palaver.store import Store
+
+__all__ = ["FRAMEWORK", "Checkpointed", "Namespace", "Typed", "Write", "namespaces"]
+
+FRAMEWORK = "langgraph"
+"""Under this name sessions and dialogs say what they keep."""
+
+_CHECKPOINT, _WRITES, _REMOVED, _VALUE = (
+    f"{FRAMEWORK}/{word}" for word in ("checkpoint", "writes", "removed", "value")
+)
+
+Typed: TypeAlias = tuple[str, bytes]
+"""A value as LangGraph's serializer gives it: the name of a form, and bytes."""
+
+Version: TypeAlias = str | int | float
+
+Shown: TypeAlias = tuple[str, int]
+"""The dialog that shows the conversation of a checkpoint, and how many of its messages."""
+
+
+class Write(NamedTuple):
+    """A pending write, and where its value lies.
+
+    Attributes:
+        path: The path of the task, by which writes are ordered first.
+        task: The task.
+        number: Its number among the task's writes; negative for the special ones.
+        channel: The channel.
+        seq: The entry with the value.
+        at: Which of the entry's values it is.
+    """
+
+    path: str
+    task: str
+    number: int
+    channel: str
+    seq: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpointed:
+    """A checkpoint without its values.
+
+    Attributes:
+        checkpoint_id: Its id.
+        parent: The id of the checkpoint that it follows, or None.
+        checkpoint: The rest of it, serialized.
+        metadata: Its metadata, serialized.
+        values: Where the value of each channel and version lies; -1 for a channel that was empty.
+        shown: Where its conversation can be read; None where it has none.
+    """
+
+    checkpoint_id: str
+    parent: str | None
+    checkpoint: Typed
+    metadata: Typed
+    values: Mapping[tuple[str, Version], int]
+    shown: Shown | None
+
+
+def _stored(value: Typed) -> list[str]:
+    return [value[0], b64encode(value[1]).decode("ascii")]
+
+
+def _typed(stored: Sequence[str]) -> Typed:
+    return stored[0], b64decode(stored[1])
+
+
+@dataclass(slots=True)
+class Namespace:
+    """One namespace of a thread.
+
+    Checkpoints and writes lie in one dialog, the values of channels in another, so that finding a checkpoint reads no values.
+
+    Attributes:
+        store: Where it lies.
+        session_id: The thread's session.
+        name: The namespace, empty for the graph itself.
+        checkpoints: Its checkpoints by id.
+        writes: The pending writes of each checkpoint, by task and number.
+    """
+
+    store: Store
+    session_id: SessionId
+    name: str
+    checkpoints: dict[str, Checkpointed] = field(default_factory=dict)
+    writes: dict[str, dict[tuple[str, int], Write]] = field(default_factory=dict)
+    _values: dict[tuple[str, Version], int] = field(default_factory=dict)
+    _read: int = 0
+
+    def dialog(self, holds: str) -> DialogId:
+        """Give the id of the dialog that holds `checkpoints` or `values`: derived, so that it is made once, whoever is first."""
+        return DialogId(derive_id(self.session_id, FRAMEWORK, holds, self.name))
+
+    def make(self) -> None:
+        """Make its dialogs."""
+        for holds in ("checkpoints", "values"):
+            about = {FRAMEWORK: {"namespace": self.name, "holds": holds}}
+            node = Node(
+                dialog_id=self.dialog(holds),
+                session_id=self.session_id,
+                owner=f"{FRAMEWORK} {holds}",
+                created_at=now(),
+                relation="subagent",  # it is nobody's conversation: what goes on with a session passes it over
+                metadata=about,
+            )
+            try:
+                self.store.create_dialog(node)
+            except InvalidInput as error:
+                raise Conflict(node.dialog_id, -1, 0) from error
+
+    def catch_up(self) -> None:
+        """Take note of what was written since the last look."""
+        for seq, body in self.store.bodies(self.dialog("checkpoints"), self._read):
+            fields = json.loads(body)
+            take = {_CHECKPOINT: self._checkpoint, _WRITES: self._writes, _REMOVED: self._removed}
+            known = take.get(fields.get("custom_type"))
+            if known is not None:
+                known(seq, fields["data"])
+            self._read = seq + 1
+
+    def _checkpoint(self, _seq: int, data: Mapping[str, Any]) -> None:
+        values = {(channel, version): seq for channel, version, seq in data["values"]}
+        self._values.update(values)
+        shown = data.get("shown")
+        self.checkpoints[data["id"]] = Checkpointed(
+            data["id"],
+            data.get("parent"),
+            _typed(data["checkpoint"]),
+            _typed(data["metadata"]),
+            values,
+            None if shown is None else (shown[0], shown[1]),
+        )
+
+    def _writes(self, seq: int, data: Mapping[str, Any]) -> None:
+        known = self.writes.setdefault(data["checkpoint"], {})
+        for at, (channel, index, _value) in enumerate(data["writes"]):
+            known[data["task"], index] = Write(data["path"], data["task"], index, channel, seq, at)
+
+    def _removed(self, _seq: int, data: Mapping[str, Any]) -> None:
+        for checkpoint_id in data["checkpoints"]:
+            self.checkpoints.pop(checkpoint_id, None)
+            self.writes.pop(checkpoint_id, None)
+
+    # --- writing ----------------------------------------------------------------------------------------------------------------
+
+    def _branch(self, holds: str) -> Branch:
+        return Branch(self.store, self.store.node(self.dialog(holds)), None)
+
+    def _write(self, kind: str, data: Mapping[str, object]) -> None:
+        self._branch("checkpoints").record(Custom(custom_type=kind, data=data))
+        self.catch_up()
+
+    def put_values(self, values: Mapping[tuple[str, Version], Typed | None]) -> None:
+        """Write the values of channels at their versions; None for one that is empty."""
+        full = {key: value for key, value in values.items() if value is not None}
+        entries = [
+            Custom(custom_type=_VALUE, data={"channel": channel, "version": version, "value": _stored(value)})
+            for (channel, version), value in full.items()
+        ]
+        places = self._branch("values").record(*entries)
+        self._values.update(dict.fromkeys(values, -1))
+        self._values.update({key: place.seq for key, place in zip(full, places, strict=True)})
+
+    def put_checkpoint(
+        self,
+        checkpoint_id: str,
+        parent: str | None,
+        parts: tuple[Typed, Typed],
+        versions: Mapping[str, Version],
+        shown: Shown | None,
+    ) -> None:
+        """Write a checkpoint, whose values were put before."""
+        found = [(channel, version, self._values.get((channel, version), -1)) for channel, version in versions.items()]
+        told = {
+            "id": checkpoint_id,
+            "parent": parent,
+            "checkpoint": _stored(parts[0]),
+            "metadata": _stored(parts[1]),
+            "values": found,
+            "shown": shown,
+        }
+        self._write(_CHECKPOINT, told)
+
+    def put_writes(self, checkpoint_id: str, task: str, path: str, writes: Sequence[tuple[str, int, Typed]]) -> None:
+        """Write pending writes: an ordinary one that is there already stays, a special one is replaced."""
+        known = self.writes.get(checkpoint_id, {})
+        fresh = [
+            (channel, index, _stored(value))
+            for channel, index, value in writes
+            if index < 0 or (task, index) not in known
+        ]
+        if fresh:
+            self._write(_WRITES, {"checkpoint": checkpoint_id, "task": task, "path": path, "writes": fresh})
+
+    def remove(self, checkpoint_ids: Sequence[str]) -> None:
+        """Take checkpoints and their writes out of what is found. The log keeps them."""
+        if checkpoint_ids:
+            self._write(_REMOVED, {"checkpoints": list(checkpoint_ids)})
+
+    # --- reading ----------------------------------------------------------------------------------------------------------------
+
+    def value(self, seq: int) -> Typed:
+        """Give the value of a channel."""
+        return _typed(json.loads(self.store.body(self.dialog("values"), seq))["data"]["value"])
+
+    def pending(self, checkpoint_id: str) -> Iterator[tuple[Write, Typed]]:
+        """Give the writes of a checkpoint in the order in which they are applied, each with its value."""
+        for write in sorted(self.writes.get(checkpoint_id, {}).values()):
+            body = self.store.body(self.dialog("checkpoints"), write.seq)
+            yield write, _typed(json.loads(body)["data"]["writes"][write.at][2])
+
+
+def namespaces(store: Store, session_id: SessionId) -> Iterator[str]:
+    """Give the namespaces of a thread that were written to, in the order in which they were."""
+    for node in store.nodes(session_id):
+        about = node.metadata.get(FRAMEWORK)
+        if isinstance(about, Mapping) and about.get("holds") == "checkpoints":
+            yield str(about.get("namespace", ""))

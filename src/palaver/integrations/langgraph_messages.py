@@ -1,0 +1,173 @@
+"""The conversation that a channel of LangGraph holds, as dialogs that can be read: one that grows, and a fork where it was changed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+
+from palaver.errors import PalaverError
+from palaver.ids import DialogId, SessionId, new_dialog_id, now
+from palaver.integrations.langgraph_index import FRAMEWORK, Shown
+from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Source, child_of
+from palaver.messages import Usage
+from palaver.messages.chat import from_chat_dict
+from palaver.session.branch import Branch
+from palaver.session.paths import upto
+from palaver.session.transcript import stretches
+from palaver.store import Store
+
+__all__ = ["Conversation", "is_conversation"]
+
+_ROLES = {"ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
+_CALLS = frozenset({"tool_use", "tool_call", "tool_call_chunk", "function_call", "invalid_tool_call"})
+"""Blocks of a content that say again what stands in the message's tool calls."""
+
+_MARK_DIGITS = 16
+
+
+def is_conversation(value: object) -> bool:
+    """Tell whether the value of a channel is a list of messages."""
+    return isinstance(value, list) and bool(value) and all(isinstance(one, BaseMessage) for one in value)
+
+
+class _Marked(NamedTuple):
+    """A message that a dialog shows: the digest of what LangGraph had, and the entry."""
+
+    mark: str
+    place: Handle
+
+
+class Conversation:
+    """The messages of one namespace of a thread: each becomes an entry, once.
+
+    A state whose messages go on from those of the checkpoint before appends to its dialog. Where a message was changed or taken away, or the graph
+    went on from an older checkpoint, a fork begins behind what is still the same.
+    """
+
+    def __init__(self, store: Store, session_id: SessionId, namespace: str) -> None:
+        self._store = store
+        self._session = session_id
+        self._namespace = namespace
+        self._marks: dict[DialogId, list[_Marked]] = {}
+
+    def show(self, before: Shown | None, messages: Sequence[BaseMessage]) -> Shown:
+        """Write down what is new of a state's messages, and give where all of them can be read.
+
+        Args:
+            before: Where those of the checkpoint before can be read; None where it had none.
+            messages: The state's messages.
+        """
+        marks = [_mark(one) for one in messages]
+        dialog, held = self._standing(before)
+        kept = _common([one.mark for one in held], marks)
+        if kept < len(marks):
+            if dialog is None:
+                dialog = self._made()
+            elif kept < len(self._marks[dialog]):
+                dialog = self._forked(dialog, kept)
+            entries = [_entry(*pair) for pair in list(zip(messages, marks, strict=True))[kept:]]
+            places = Branch(self._store, self._store.node(dialog), None).record(*entries)
+            self._marks[dialog] += [_Marked(*pair) for pair in zip(marks[kept:], places, strict=True)]
+        return ("", 0) if dialog is None else (dialog, len(marks))
+
+    def _standing(self, before: Shown | None) -> tuple[DialogId | None, list[_Marked]]:
+        if before is None:
+            return None, []
+        dialog = DialogId(before[0])
+        if dialog not in self._marks or self._store.last(dialog).seq > max(
+            (one.place.seq for one in self._marks[dialog] if one.place.dialog == dialog), default=-1
+        ):
+            self._marks[dialog] = list(self._read(dialog))
+        return dialog, self._marks[dialog][: before[1]]
+
+    def _read(self, dialog: DialogId) -> Iterator[_Marked]:
+        for span in Branch(self._store, self._store.node(dialog), None).spans:
+            for seq, body in self._store.bodies(span.dialog, span.start, span.stop):
+                source = json.loads(body).get("source") or {}
+                if source.get("format") == FRAMEWORK:
+                    yield _Marked(source["record"], Handle(span.dialog, seq))
+
+    def _about(self) -> dict[str, object]:
+        return {FRAMEWORK: {"namespace": self._namespace, "holds": "messages"}}
+
+    def _made(self) -> DialogId:
+        node = Node(
+            dialog_id=new_dialog_id(),
+            session_id=self._session,
+            owner=self._namespace or FRAMEWORK,
+            created_at=now(),
+            relation="subagent" if self._namespace else "root",
+            metadata=self._about(),
+        )
+        return self._added(node, [])
+
+    def _forked(self, dialog: DialogId, kept: int) -> DialogId:
+        held = self._marks[dialog][:kept]
+        branch = Branch(self._store, self._store.node(dialog), None)
+        ranges = upto(branch.spans, held[-1].place) if held else ()
+        messages = stretches(self._store, ranges)[1]
+        node = child_of(self._store.node(dialog), ranges, messages, relation="fork", metadata=self._about())
+        return self._added(node, held)
+
+    def _added(self, node: Node, held: list[_Marked]) -> DialogId:
+        self._store.create_dialog(node)
+        if not self._namespace:
+            self._store.update_session(self._session, root=node.dialog_id)
+        self._marks[node.dialog_id] = list(held)
+        return node.dialog_id
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    for index, (mine, theirs) in enumerate(zip(one, other, strict=False)):
+        if mine != theirs:
+            return index
+    return min(len(one), len(other))
+
+
+def _mark(message: BaseMessage) -> str:
+    told = message.model_dump_json(
+        serialize_as_any=True, fallback=repr, exclude={"response_metadata", "usage_metadata"}
+    )
+    return sha256(told.encode("utf-8", "surrogatepass")).hexdigest()[:_MARK_DIGITS]
+
+
+def _entry(message: BaseMessage, mark: str) -> Entry:
+    """Give the entry of a message; of one that says nothing that palaver knows, an entry that is never shown."""
+    source = Source(format=FRAMEWORK, record=mark)
+    try:
+        fields: dict[str, Any] = {"id": message.id} if message.id else {}
+        if isinstance(message, AIMessage) and message.usage_metadata:
+            fields["usage"] = Usage(message.usage_metadata)
+        return MessageEntry(message=from_chat_dict(_chat(message), **fields), source=source)
+    except (PalaverError, ValueError, TypeError, RecursionError):  # what content of any shape can cause
+        return Custom(custom_type=f"{FRAMEWORK}/{message.type}", data={"text": repr(message.content)}, source=source)
+
+
+def _chat(message: BaseMessage) -> dict[str, Any]:
+    """Give a message in the form of chat completions."""
+    said: dict[str, Any] = {"role": _ROLES.get(message.type, "user"), "content": _content(message.content)}
+    if message.name:
+        said["name"] = message.name
+    if isinstance(message, ToolMessage):
+        said["tool_call_id"] = message.tool_call_id
+    if isinstance(message, AIMessage):
+        calls = [*message.tool_calls, *message.invalid_tool_calls]
+        said["tool_calls"] = [
+            {"id": one["id"], "type": "function", "function": {"name": one["name"], "arguments": one["args"]}}
+            for one in calls
+        ] or None
+        model = message.response_metadata.get("model_name")
+        if isinstance(model, str):
+            said["model"] = model
+    return said
+
+
+def _content(content: str | Sequence[str | Mapping[str, Any]]) -> str | list[Mapping[str, Any]]:
+    if isinstance(content, str):
+        return content
+    parts = [{"type": "text", "text": part} if isinstance(part, str) else part for part in content]
+    return [part for part in parts if part.get("type") not in _CALLS]

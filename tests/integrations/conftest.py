@@ -1,0 +1,38 @@
+"""Every store that an adapter can lie on."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from palaver.store import MemoryStore, SqliteStore, Store
+from palaver.store.postgres import PostgresStore
+from tests.store.postgres_backend import emptied
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
+    """Give a function that gives an empty store; the one that it gave before is not used any more."""
+    numbers = count()
+    with ExitStack() as stack:
+
+        def make() -> Store:
+            store: Store
+            if request.param == "memory":
+                store = MemoryStore()
+            elif request.param == "sqlite":
+                store = SqliteStore(tmp_path / f"{next(numbers)}.db")
+            else:
+                store = PostgresStore(emptied(request.getfixturevalue("postgres_server")))
+            stack.callback(store.close)
+            return store
+
+        yield make
+
+
+@pytest.fixture
+def store(new_store: Callable[[], Store]) -> Store:
+    """Give an empty store."""
+    return new_store()
