@@ -15,6 +15,7 @@ from pydantic import BaseModel
 
 from palaver.errors import InvalidMessage
 from palaver.messages import (
+    AssistantMessage,
     Change,
     FrozenDict,
     FrozenList,
@@ -24,6 +25,8 @@ from palaver.messages import (
     ToolResultContent,
     canonical_json,
     clean_text,
+    decode,
+    encode,
     freeze,
     restore,
     thaw,
@@ -221,3 +224,17 @@ def test_arguments_of_a_model_are_normalised_too_and_the_raw_text_kept() -> None
         ("args.n", "nonfinite"),
     }
     assert call.arguments == raw
+
+
+def test_law_2_arguments_that_escape_a_surrogate_are_recorded_once() -> None:
+    """A call whose text escapes half a pair and a NUL says so once, however often it is stored and loaded; the text is kept as it was."""
+    raw = '{"b": "echo 현\\ud99c", "a": "\\u0000"}'
+    message: Message = AssistantMessage(contents=(ToolCallContent(id="c", name="s", args=raw),))
+    again = message
+    for _ in range(3):
+        again = decode(encode(again)[0])
+        assert again == message
+    (call,) = again.tool_calls()
+    assert call.arguments == raw
+    assert [change.place for change in call.changes] == ["args.b", "args.a"]
+    assert restore(call.args["b"], call.changes[:1]) == "echo 현\ud99c"

@@ -110,6 +110,18 @@ def test_d15_poison_content_never_bricks_a_session(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_d15_arguments_that_escape_half_a_pair_are_sent_clean(name: str) -> None:
+    """Half a pair that a model escaped inside the text of its arguments is no text for whoever reads that: it goes out replaced, and is told."""
+    spoilt = ToolCallContent(id="c1", name="bash", args='{"command": "echo 현\\ud99c", "a": "\\u0000"}')
+    request = Scene(tools=[BASH]).user("go").model_says(spoilt, results=["x"]).user("and?").request(name)
+    text = request.data.decode()
+    assert "\\ud99c" not in text
+    assert "\\u0000" not in text
+    assert "echo 현\N{REPLACEMENT CHARACTER}" in text
+    assert [change.handle for change in request.report if change.what == "arguments"] == [at(1)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_d15_cutting_through_emoji_gives_no_surrogate(name: str) -> None:
     """A text of emoji, cut at any length, is a text that can be sent."""
     emoji = "\U0001f600" * 40

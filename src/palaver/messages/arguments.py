@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from palaver.messages.canonical import canonical_json
 from palaver.messages.frozen import EMPTY, FrozenDict, freeze
+from palaver.messages.normalize import Change
 
-if TYPE_CHECKING:
-    from palaver.messages.normalize import Change
-
-__all__ = ["read_arguments", "write_arguments"]
+__all__ = ["read_arguments", "recorded_once", "write_arguments"]
 
 
 def _refuse_constant(constant: str) -> None:
@@ -45,3 +43,19 @@ def read_arguments(text: str, changes: list[Change]) -> FrozenDict:
 def write_arguments(args: Mapping[str, Any]) -> str:
     """Write a tool's arguments as JSON text, in the canonical form."""
     return canonical_json(args).decode()
+
+
+def recorded_once(recorded: object, found: list[Change]) -> object:
+    """Add what reading arguments found to the record of a stored call, but not what that says already: a call is read whenever it is loaded.
+
+    A record that is no list is left to be refused by validation.
+    """
+    if not isinstance(recorded, list | tuple):
+        return recorded
+    known = {_stored(change) for change in recorded}
+    return (*recorded, *(change for change in found if _stored(change) not in known))
+
+
+def _stored(change: object) -> str:
+    fields = dict(change.stored_fields()) if isinstance(change, Change) else change
+    return json.dumps(fields, sort_keys=True, default=repr)

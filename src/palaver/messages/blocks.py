@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 from pydantic import Discriminator, Tag
 
 from palaver.errors import InvalidMedia, InvalidMessage
-from palaver.messages.arguments import read_arguments, write_arguments
+from palaver.messages.arguments import read_arguments, recorded_once, write_arguments
 from palaver.messages.frozen import EMPTY
 from palaver.messages.media import Media
 from palaver.messages.roles import ToolKind
@@ -242,7 +242,7 @@ class ToolCallContent(Value):
         except ValueError as error:
             return values | {"args": EMPTY, "error": values.get("error") or str(error)}
         if changes:
-            values["changes"] = (*values.get("changes", ()), *changes)
+            values["changes"] = recorded_once(values.get("changes", ()), changes)
         if was_text and write_arguments(values["args"]) == raw:
             values["raw_args"] = None
         return values

@@ -186,11 +186,15 @@ def _thinking(voice: _Voice, block: Block, content: ThinkingContent) -> Iterator
 
 def _call(voice: _Voice, block: Block, content: ToolCallContent) -> Iterator[Part]:
     if voice.role == "assistant":
+        spoilt = _spoilt(content)
+        if spoilt:
+            why = "what the model wrote holds what no text can carry, such as a lone surrogate"
+            voice.notes.add(block.origin, "arguments", How.CHANGED, why)
         yield CallPart(
             id=content.id,
             name=content.name,
-            args=_ordered(content),
-            raw=content.arguments,
+            args=content.args if spoilt else _ordered(content),
+            raw=canonical_json(content.args).decode() if spoilt else content.arguments,
             error=content.error or "",
             artefact=content.artefact,
             origin=block.origin,
@@ -250,6 +254,13 @@ _READERS: Mapping[type, _Reader] = MappingProxyType(
         ToolResultContent: _result,
     }
 )
+
+
+def _spoilt(content: ToolCallContent) -> bool:
+    """Tell whether the arguments as the model wrote them escape a lone surrogate or a NUL: whoever reads that text has it again."""
+    if content.raw_args is None or content.error is not None:
+        return False
+    return any(change.root == "args" for change in content.changes)
 
 
 def _ordered(content: ToolCallContent) -> Mapping[str, Any]:
