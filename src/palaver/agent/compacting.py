@@ -1,0 +1,105 @@
+"""Compacting on its own: when a trigger fires before the model is asked, the view is made smaller first, as an entry of the log."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from palaver.agent.auto_compact import AutoCompact
+from palaver.agent.events import Compacted
+from palaver.agent.run import Run
+from palaver.context.triggers import Fired, Overflow, fired
+from palaver.errors import Conflict, ContextOverflow, InfeasibleBudget, InvalidInput, ModelCallFailed
+from palaver.session import CompactionPreview
+from palaver.session.composing import tokens_of
+from palaver.tokens import Budget
+
+__all__ = ["compact_if_due", "make_room"]
+
+_ROOM = 0.8
+"""The share of what fits that the smaller view may take: the answers and results to come need the rest."""
+
+_UNTOLD = 0.5
+"""The share of its size that a view keeps when the provider does not say by how much it was too long."""
+
+
+async def compact_if_due(run: Run) -> None:
+    """Commit a smaller view, if a trigger fires and there is one worth it. Whatever cannot be done, the turn goes on as it is."""
+    how = run.settings.compact
+    if how is None:
+        return
+    figures = run.dialog.figures(at=how.clock(), model=run.settings.model)
+    cause = fired(how.triggers, figures)
+    if cause is None:
+        return
+    try:
+        preview = await _preview(run, how, cause)
+        if preview.worthwhile:
+            await _approved(run, preview)
+    except (Conflict, InfeasibleBudget, InvalidInput):
+        # somebody else compacted meanwhile; or nothing can be left out, and then the provider has the last word
+        run.dialog.reload()
+
+
+async def _preview(run: Run, how: AutoCompact, cause: Fired) -> CompactionPreview:
+    return await run.dialog.acompact(
+        focus=how.focus,
+        policy=how.policy,
+        summarizer=how.summarizer,
+        budget=how.budget,
+        model=run.settings.model,
+        trigger=cause,
+        seconds=how.seconds,
+        input_tokens=how.input_tokens,
+    )
+
+
+async def _approved(run: Run, preview: CompactionPreview) -> None:
+    preview.approve()
+    run.look()
+    run.tracer.compacted(preview.composed)
+    await run.sink.emit(Compacted(preview.tokens_before, preview.tokens_after, preview.policy))
+
+
+# --- a request that was too long ---------------------------------------------------------------------------------------------------
+
+
+async def make_room(run: Run, overflow: ContextOverflow) -> None:
+    """Commit a smaller view, made by the agent's own policy or else by the default one.
+
+    How small is measured with the provider's own figures, where it tells them: what it counted for the request, and what it reads.
+
+    Raises:
+        ModelCallFailed: No smaller view holds what every view must hold.
+    """
+    size = tokens_of(run.dialog.view(), run.settings.model)
+    target = Budget.of_input(max(1, int(size * _share(overflow, size))))
+    cause = Fired(Overflow.name, overflow.message)
+    for how in _ways(run):
+        try:
+            preview = await _preview(run, replace(how, budget=target), cause)
+            await _approved(run, preview)
+        except (InfeasibleBudget, InvalidInput):
+            continue  # the floor does not fit, or the policy does not make it smaller: the next one may
+        return
+    raise ModelCallFailed(
+        overflow, session=run.session, hint="What every view must hold is larger than the model's window."
+    ) from overflow
+
+
+def _share(overflow: ContextOverflow, size: int) -> float:
+    """Give the share of its size that the view may keep, of `size` tokens as we count them.
+
+    The provider's own count, where it tells it, corrects ours; the limit alone is taken at our count, where that is larger.
+    """
+    if not overflow.limit:
+        return _UNTOLD
+    asked = overflow.asked or size
+    return _ROOM * overflow.limit / asked if asked > overflow.limit else _UNTOLD
+
+
+def _ways(run: Run) -> list[AutoCompact]:
+    """Give the ways in which room can be made, the agent's own first."""
+    how, own = run.settings.compact, run.settings.context_manager
+    found = [] if how is None else [how]
+    found += [] if own is None else [AutoCompact(policy=own)]
+    return [*found, AutoCompact(policy="default")]

@@ -1,0 +1,189 @@
+"""palaver compact and constraints: what a model sees made smaller by hand, and what must stay said whatever leaves."""
+
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from palaver.agent import ModelSummarizer
+from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
+from palaver.cli.outcome import Exit, print_json
+from palaver.cli.surroundings import output
+from palaver.context import POLICIES
+from palaver.errors import InvalidInput
+from palaver.ids import BlobId
+from palaver.models import connect_model
+from palaver.session import CompactionPreview, Dialog, Session
+from palaver.session.preview import place_of
+
+__all__ = ["lines_of", "register"]
+
+_SHOWN = 12
+"""Lines of a preview that say what would go."""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    app.command("compact")(compact)
+    app.command("constraints")(constraints)
+
+
+def compact(  # noqa: PLR0917 - the words of a command
+    session: SessionArgument,
+    by: Annotated[
+        str, typer.Option("--policy", metavar="P", help=f"Who decides what goes. One of: {', '.join(POLICIES)}.")
+    ] = "palaver",
+    focus: Annotated[
+        str,
+        typer.Option(
+            "--focus", metavar="WORDS", help="What holds one of these words stays; a summariser dwells on it."
+        ),
+    ] = "",
+    budget: Annotated[
+        int | None,
+        typer.Option(
+            "--budget", metavar="N", min=1, help="Tokens a request may occupy then. Default: half of what it does now."
+        ),
+    ] = None,
+    summarizer: Annotated[
+        str | None,
+        typer.Option(
+            "--summarizer",
+            metavar="SPEC",
+            help="A model that summarises beside the record, such as openai/gpt-4o-mini.",
+        ),
+    ] = None,
+    preview: Annotated[
+        bool, typer.Option("--preview", help="Only show what would be done; the default where nobody can be asked.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+    undo: Annotated[bool, typer.Option("--undo", help="Take the newest compaction back.")] = False,
+    dialog: DialogOption = None,
+    model: Annotated[
+        str, typer.Option("--model", metavar="M", help="The model whose tokens count; default: the session's own.")
+    ] = "",
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> int:
+    """Make what the model sees smaller: shows what would go and what would stand for it, and asks.
+
+    The log loses nothing, `palaver recall` brings back whatever left, and --undo takes the whole compaction back. Ends with 6, and the
+    breakdown, when the budget cannot hold what must be sent.
+    """
+    if preview + yes + undo > 1:
+        raise typer.BadParameter("--preview, --yes and --undo exclude each other.")
+    with opened(store, writes=yes or undo) as source:
+        found = Session.open(session, source)
+        chosen = found.dialog(dialog_of(found, dialog))
+        if undo:
+            return _undo(chosen, json=json)
+        summarises = None
+        if summarizer is not None:
+            provider, name = connect_model(summarizer)
+            summarises = ModelSummarizer(provider, name, media=lambda digest: source.blob(BlobId(digest)))
+        made = chosen.compact(focus=focus, policy=by, budget=budget, summarizer=summarises, model=model)
+        if not json:
+            for line in lines_of(made):
+                output().print(line, soft_wrap=True, markup=False, highlight=False)
+        agreed = yes or (not preview and not json and _agreed())
+        entry = str(_approved(made)) if agreed else ""
+        if json:
+            print_json({**made.to_dict(), "entry": entry or None})
+        elif agreed:
+            output().print(f"Compacted by entry {entry}. `palaver compact --undo` takes it back.", soft_wrap=True)
+        else:
+            output().print("Nothing was written.")
+    return Exit.OK
+
+
+def _approved(made: CompactionPreview) -> object:
+    if not made.worthwhile:
+        raise InvalidInput(
+            f"There is nothing to gain: {made.tokens_after:,} tokens instead of {made.tokens_before:,}.",
+            hint="What is newest, pinned or open stays in every view. Give a smaller --budget, or another --policy.",
+        )
+    return made.approve()
+
+
+def _agreed() -> bool:
+    """Ask whoever sits at the terminal; where nobody does, the answer is no."""
+    return sys.stdin.isatty() and typer.confirm("Compact?")
+
+
+def _undo(dialog: Dialog, *, json: bool) -> int:
+    before = dialog.figures().tokens
+    entry = dialog.undo()
+    after = dialog.figures().tokens
+    if json:
+        print_json({"entry": str(entry), "tokens_before": before, "tokens_after": after})
+    else:
+        output().print(f"Taken back by entry {entry}: {before:,} tokens -> {after:,}.", soft_wrap=True)
+    return Exit.OK
+
+
+def lines_of(made: CompactionPreview) -> list[str]:
+    """Give a preview for people."""
+    gone = sum(one.messages for one in made.omitted)
+    lines = [
+        f"{made.tokens_before:,} tokens -> {made.tokens_after:,} (policy {made.policy}); {gone} messages leave the view, none the log."
+    ]
+    if made.focus:
+        lines.append(f"  {made.kept} exchanges with {made.focus!r} stay as they are.")
+    places = [
+        f"  - {place_of(one)}: {one.reason.value.replace('_', ' ')}, {one.messages} messages" for one in made.omitted
+    ]
+    places += [f"  - {place}: shown in part" for place in made.shortened]
+    lines += places if len(places) <= _SHOWN else [*places[:_SHOWN], f"  … {len(places) - _SHOWN} more"]
+    lines += [f"  no summary: {made.refused}"] if made.refused else []
+    for text in made.inserted:
+        lines += ["  What stands in their place:", *(f"  | {line}" for line in text.splitlines())]
+    return lines
+
+
+def constraints(
+    session: SessionArgument,
+    add: Annotated[list[str] | None, typer.Option("--add", metavar="TEXT", help="Put a sentence on the list.")] = None,
+    remove: Annotated[
+        list[str] | None,
+        typer.Option("--remove", metavar="TEXT", help="Take a sentence off it, word for word, or by its number."),
+    ] = None,
+    dialog: DialogOption = None,
+    store: StoreOption = None,
+    json: JsonOption = False,
+) -> int:
+    """List what the user said must or must not be, as code found it in his words, and change the list.
+
+    Whatever leaves the view, the list stays in every record that stands for it; in forks made later and in later processes, too.
+    """
+    with opened(store, writes=bool(add or remove)) as source:
+        found = Session.open(session, source)
+        chosen = found.dialog(dialog_of(found, dialog))
+        texts = chosen.constraints.texts
+        for change in (
+            *(partial(_remove, chosen, _named(text, texts)) for text in remove or ()),
+            *(partial(_add, chosen, text) for text in add or ()),
+        ):
+            change()
+        for number, said in enumerate(chosen.constraints, 1):
+            if json:
+                print_json({"number": number, "text": said.text, "said_at": said.at or None})
+            else:
+                where = said.at and f"  [{said.at[:12]}{said.at[32:]}]"
+                output().print(f"{number}. {said.text}{where}", soft_wrap=True, markup=False, highlight=False)
+    return Exit.OK
+
+
+def _named(text: str, texts: tuple[str, ...]) -> str:
+    """Give the sentence that is meant: by its number in the list, or as it stands."""
+    return texts[int(text) - 1] if text.isdecimal() and 0 < int(text) <= len(texts) else text
+
+
+def _add(dialog: Dialog, text: str) -> None:
+    dialog.constraints.add(text)
+
+
+def _remove(dialog: Dialog, text: str) -> None:
+    dialog.constraints.remove(text)

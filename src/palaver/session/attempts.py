@@ -1,0 +1,111 @@
+"""Attempts at compacting, as the log has them: what was tried, what became of the summary, and so whether a summariser is still asked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from palaver.context.summary import Breaker, Summarized
+from palaver.context.triggers import Figures, Fired
+from palaver.log import Compaction, Custom, Entry, Header, Span, decode_entry
+from palaver.session.composing import tokens_of
+from palaver.store.protocol import Store
+from palaver.tokens import model_info
+from palaver.view import View
+
+__all__ = ["REJECTED", "attempt_of", "breaker_of", "figures_of", "rejection"]
+
+REJECTED = "palaver.compaction"
+"""The custom entry of a compaction that was previewed and rejected. One that was approved is a compaction, with its attempt in it."""
+
+
+_LONGEST = 400
+"""Characters of a reason that are kept: an error of a provider may quote what it was sent."""
+
+_ANSWERS = frozenset({"assistant", "tool_call", "tool"})
+
+
+def attempt_of(trigger: Fired, focus: str, summarized: Summarized | None) -> Mapping[str, Any]:
+    """Give what is recorded of an attempt: why it was made, and what became of the summary if one was asked for."""
+    attempt: dict[str, Any] = {"trigger": trigger.trigger}
+    attempt |= {name: said for name, said in (("why", trigger.why), ("focus", focus)) if said}
+    if summarized is not None and summarized.requests:
+        attempt["summary"] = {
+            "requests": summarized.requests,
+            "model": summarized.model,
+            "refused": summarized.refused[:_LONGEST],
+            "invented": list(summarized.invented),
+            "failures": summarized.breaker.failures,
+            "at": summarized.breaker.at,
+        }
+    return attempt
+
+
+def rejection(attempt: Mapping[str, Any], reason: str, sizes: tuple[int, int]) -> Custom:
+    """Give the entry of a compaction that was rejected."""
+    before, after = sizes
+    data = {**attempt, "rejected": reason, "tokens_before": before, "tokens_after": after}
+    return Custom(custom_type=REJECTED, data=data)
+
+
+def breaker_of(store: Store, spans: Sequence[Span]) -> Breaker:
+    """Read the breaker off the newest attempt at a summary that a dialog holds: whoever asks next knows of the failures before him.
+
+    Reads headers from the newest entry back to that attempt; where no summary was ever asked for, those of the whole dialog.
+    """
+    for span in reversed(spans):
+        for header in store.headers(span.dialog, span.start, span.stop, reverse=True):
+            if header.kind in {"compaction", "custom"}:
+                tried = _tried(decode_entry(store.body(span.dialog, header.seq)))
+                if tried is not None:
+                    return Breaker(failures=int(tried.get("failures", 0)), at=int(tried.get("at", 0)))
+    return Breaker()
+
+
+def _tried(entry: Entry) -> Mapping[str, Any] | None:
+    """Give what an entry says of a summary that was asked for, or None."""
+    data: Any = None
+    if isinstance(entry, Compaction):
+        data = entry.attempt
+    elif isinstance(entry, Custom) and entry.custom_type == REJECTED:
+        data = entry.data
+    summary = data.get("summary") if isinstance(data, Mapping) else None
+    return summary if isinstance(summary, Mapping) else None
+
+
+def figures_of(view: View, store: Store, spans: Sequence[Span], at: float, model: str) -> Figures:
+    """Give what triggers look at.
+
+    Args:
+        view: The view.
+        store: Where the dialog lies.
+        spans: What it holds.
+        at: The time, in seconds since 1970-01-01 UTC.
+        model: The model that counts; the one in force when empty.
+    """
+    counting = model or view.model
+    newest = store.header(spans[-1].dialog, spans[-1].stop - 1) if spans else None
+    return Figures(
+        events=sum(1 if exchange.derived else exchange.messages for exchange in view.exchanges),
+        tokens=tokens_of(view, counting),
+        window=model_info(counting).context_window if counting else 0,
+        idle=max(0.0, at - _answered(store, spans, at)),
+        compacted=_compacted(store, newest, spans),
+    )
+
+
+def _compacted(store: Store, newest: Header | None, spans: Sequence[Span]) -> int:
+    """Give the size of the view behind the newest compaction of the dialog's own, in tokens; 0 where there is none."""
+    if newest is None or newest.view_base < 0:
+        return 0
+    entry = decode_entry(store.body(spans[-1].dialog, newest.view_base))
+    return entry.tokens_after if isinstance(entry, Compaction) else 0
+
+
+def _answered(store: Store, spans: Sequence[Span], at: float) -> float:
+    """Give the time of the model's newest words, or of a tool's: since then its provider's cache has been going cold."""
+    for span in reversed(spans):
+        for header in store.headers(span.dialog, span.start, span.stop, reverse=True):
+            if header.kind == "message" and header.role in _ANSWERS:
+                return header.at
+    return at

@@ -1,0 +1,125 @@
+"""Tools by which a model keeps texts in files of a conversation, and finds them again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from palaver.log import Handle
+from palaver.session.memory.files import File, Files
+from palaver.session.memory.notes import Held
+from palaver.session.memory.offering import MOST, dialog_of, further, told, tool, who
+from palaver.session.memory.quoting import LONGEST_PAGE
+from palaver.tools import CallContext, Function
+
+__all__ = ["file_tools"]
+
+
+def file_tools(dialog: Held | None = None) -> tuple[Function, ...]:  # noqa: C901 - seven functions, and nothing but them
+    """Give the tools of a file store: `file_write`, `file_read`, `file_edit`, `file_list`, `file_glob`, `file_grep` and `file_delete`.
+
+    Args:
+        dialog: Where the files lie; the dialog in which a tool is called when not given.
+    """
+
+    def files(context: CallContext) -> Files:
+        return Files(dialog_of(context, dialog))
+
+    def file_write(path: str, text: str, context: CallContext) -> Any:  # noqa: ANN401 - a text, or what went wrong
+        return told(lambda: f"Written: {_about(files(context).write(path, text, by=who(context)))}.")
+
+    def file_edit(path: str, old: str, new: str, context: CallContext) -> Any:  # noqa: ANN401 - the same
+        return told(lambda: f"Changed: {_about(files(context).edit(path, old, new, by=who(context)))}.")
+
+    def file_delete(path: str, context: CallContext) -> Any:  # noqa: ANN401 - the same
+        return told(lambda: f"Deleted: {path} (its last text is {_wrote(files(context), path)}).")
+
+    def file_read(path: str, context: CallContext, first_line: int = 1, lines: int = 200) -> Any:  # noqa: ANN401 - the same
+        return told(lambda: _lines(files(context).read(path), first_line, lines))
+
+    def file_list(context: CallContext, folder: str = "", offset: int = 0) -> Any:  # noqa: ANN401 - the same
+        return told(lambda: _names(files(context).list(folder), offset))
+
+    def file_glob(pattern: str, context: CallContext, offset: int = 0) -> Any:  # noqa: ANN401 - the same
+        return told(lambda: _names(files(context).glob(pattern), offset))
+
+    def file_grep(
+        pattern: str,
+        context: CallContext,
+        files_like: str = "**",
+        ignore_case: bool = False,  # noqa: FBT001, FBT002 - a model gives all arguments by name
+        offset: int = 0,
+    ) -> Any:  # noqa: ANN401 - the same
+        return told(lambda: _grepped(files(context), pattern, files_like, offset, ignore_case=ignore_case))
+
+    path = "Its name, such as notes/plan.md. Names are of this store alone: no file of the machine can be reached."
+    once = {"old": "The text to be replaced; it must stand there exactly once.", "new": "What is to stand there."}
+    writes = {"exclusive": True, "allow_repeat": True}
+    return (
+        tool(
+            file_write,
+            "Keep a text in a file of this conversation; the file is made, or written anew.",
+            {"path": path, "text": "All of its text."},
+            **writes,
+        ),
+        tool(
+            file_read,
+            "Read a file of this conversation.",
+            {"path": path, "first_line": "From 1.", "lines": "How many."},
+        ),
+        tool(file_edit, "Replace a text in a file of this conversation.", {"path": path, **once}, **writes),
+        tool(file_list, "List the files of this conversation.", {"folder": "Only below this folder."}),
+        tool(
+            file_glob, "Find files of this conversation by name.", {"pattern": "Such as *.md or notes/**/2026-*.txt."}
+        ),
+        tool(
+            file_grep,
+            "Find lines in the files of this conversation.",
+            {
+                "pattern": "A regular expression, without references and looking around.",
+                "files_like": "Only in files whose name fits, such as *.md.",
+            },
+        ),
+        tool(file_delete, "Delete a file of this conversation.", {"path": path}, **writes),
+    )
+
+
+def _about(file: File) -> str:
+    return f"{file.path}, {len(file.text):,} characters, {len(file.text.splitlines()):,} lines"
+
+
+def _wrote(files: Files, path: str) -> Handle:
+    last = files.read(path).handle
+    files.delete(path)
+    return last
+
+
+def _lines(file: File, first: int, count: int) -> str:
+    every = file.text.splitlines()
+    begin = max(first, 1) - 1
+    shown: list[str] = []
+    room = LONGEST_PAGE
+    for number, line in enumerate(every[begin : begin + max(count, 1)], begin + 1):
+        text = f"{number}\t{line}"
+        if len(text) > room:
+            shown += [text[:room] + "[…]"] if not shown else []
+            break
+        room -= len(text) + 1
+        shown.append(text)
+    head = f"{_about(file)}{f', written by {file.by}' if file.by else ''}:"
+    rest = len(every) - begin - len(shown)
+    more = [f"({rest:,} more lines: first_line={begin + len(shown) + 1}.)"] if rest > 0 else []
+    return "\n".join([head, *shown, *more])
+
+
+def _names(found: tuple[File, ...], offset: int) -> str:
+    begin = max(offset, 0)
+    shown = [f"{file.path} ({len(file.text):,} characters)" for file in found[begin : begin + MOST * 2]]
+    more = further(len(found) > begin + len(shown), begin + len(shown))
+    return "\n".join([*shown, *more]) if shown else "There are no such files."
+
+
+def _grepped(files: Files, pattern: str, glob: str, offset: int, *, ignore_case: bool) -> str:
+    found = files.grep(pattern, glob=glob, ignore_case=ignore_case, limit=MOST, skip=max(offset, 0))
+    lines = [f"{one.path}:{one.line}: {one.text}" for one in found.found]
+    more = further(found.more, max(offset, 0) + len(lines))
+    return "\n".join([*lines, *more]) if lines or more else "No line fits."

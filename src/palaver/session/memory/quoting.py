@@ -1,0 +1,230 @@
+"""Quoting: what is brought back from the log, as a model reads it: in pages, with where it is from, who said it, and how far to trust it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from palaver.errors import Erased, InvalidHandle, MissingBlob, UnknownHandle
+from palaver.ids import DialogId, SessionId
+from palaver.log import (
+    BranchSummary,
+    Compaction,
+    Constraint,
+    Derived,
+    Entry,
+    ErrorEntry,
+    Handle,
+    Inbox,
+    Instructions,
+    LateResult,
+    MessageEntry,
+    Tombstone,
+)
+from palaver.messages import Content, Speaker, Trust
+from palaver.messages.said import words_of
+from palaver.session.recalling import recall, whole
+from palaver.store.protocol import Store
+
+__all__ = ["LONGEST_PAGE", "Quote", "page", "quotes", "spelt"]
+
+LONGEST_PAGE = 20_000
+"""Characters that one call of a tool gives back at most."""
+
+_RUN = re.compile(
+    r"(?P<first>(?P<dialog>[^:\s]+):\d{1,12})(?:\s*-\s*(?:(?P=dialog):)?| to (?P=dialog):)(?P<last>\d{1,12})\Z"
+)
+_LOOSE = re.compile(r"(?P<dialog>[0-9A-Za-z]{4,32})\s*[:/#.]\s*(?P<seq>\d{1,12})(?:\s*[:/#.]\s*(?P<block>\d{1,6}))?")
+_TAG = re.compile(r"<(?=/?\s*recalled\b)", re.IGNORECASE)
+_MOST_ENTRIES = 200
+"""Entries of one run that are read in one call."""
+
+
+class Quote(NamedTuple):
+    """Something that was said.
+
+    Attributes:
+        handle: Where.
+        what: What it is, in a few words.
+        by: Who said it.
+        trust: How far that may be followed.
+        text: The words.
+    """
+
+    handle: Handle
+    what: str
+    by: Speaker
+    trust: Trust
+    text: str
+
+
+def spelt(store: Store, session_id: SessionId, text: str) -> tuple[Handle, int]:
+    """Read a handle, or a run of entries as placeholders print it, and give it with the number of the last entry.
+
+    Raises:
+        InvalidHandle: It is neither; the error says what it may have been meant to be.
+        UnknownHandle: The session has no such dialog; the same.
+    """
+    asked = text.strip().strip("[]()`'\"").removeprefix("recall ").strip()
+    found = _RUN.match(asked)
+    try:
+        first = whole(store, session_id, found["first"] if found else asked)
+    except (InvalidHandle, UnknownHandle) as error:
+        near = close(store, session_id, asked)
+        hint = f"Close: {', '.join(near)}." if near else "list_omitted and search_history give handles."
+        raise type(error)(error.message if isinstance(error, InvalidHandle) else text, hint=hint) from error
+    last = int(found["last"]) if found else first.seq
+    if last < first.seq:
+        raise InvalidHandle(f"{text!r} ends before it begins.")
+    return first, last
+
+
+def close(store: Store, session_id: SessionId, text: str) -> tuple[str, ...]:
+    """Give handles that a text may have been meant to be: of dialogs whose id looks like it, at most three."""
+    found = _LOOSE.search(text)
+    if found is None:
+        return ()
+    shorts = {node.dialog_id[:12]: node.dialog_id for node in store.nodes(session_id)}
+    near = get_close_matches(found["dialog"].lower()[:12], shorts, n=3, cutoff=0.5)
+    return tuple(str(_within(store, shorts[short], int(found["seq"]), found["block"])) for short in near)
+
+
+def _within(store: Store, dialog: DialogId, seq: int, block: str | None) -> Handle:
+    """Give the handle, or that of the newest entry where the dialog is not that long."""
+    newest = max(store.last(dialog).seq, 0)
+    return Handle(dialog, seq, None if block is None else int(block)) if seq <= newest else Handle(dialog, newest)
+
+
+def quotes(
+    store: Store, session_id: SessionId, first: Handle, last: int, aside: Iterable[Handle] = ()
+) -> Iterator[Quote]:
+    """Give what stands at a handle, or in a run of entries, one quote a block.
+
+    Args:
+        store: Where the session lies.
+        session_id: The session.
+        first: The handle.
+        last: The number of the last entry of the run.
+        aside: What is in quarantine: it is said that it is, and not shown.
+
+    Raises:
+        UnknownHandle: There is no such entry or block; the hint says which there are.
+    """
+    newest = store.last(first.dialog).seq
+    if first.seq > newest:
+        raise UnknownHandle(str(first), hint=f"The newest entry of this dialog is {newest}.")
+    refused = frozenset(aside)
+    for seq in range(first.seq, min(last, newest, first.seq + _MOST_ENTRIES - 1) + 1):
+        place = Handle(first.dialog, seq, first.block if seq == first.seq == last else None)
+        yield from _at(store, session_id, place, refused)
+
+
+def _at(store: Store, session_id: SessionId, place: Handle, refused: frozenset[Handle]) -> Iterator[Quote]:
+    entry_at = Handle(place.dialog, place.seq)
+    try:
+        entry = recall(store, session_id, entry_at)
+    except (Erased, MissingBlob) as error:
+        yield _ours(place, "erased", f"(This is not there any more: {error})")
+        return
+    if isinstance(entry, Entry) and entry.erased is not None and not entry.erased.part:
+        yield _ours(place, "erased", f"(This {entry.kind} was erased on purpose; nothing of it is left.)")
+    elif isinstance(entry, Entry):
+        found = list(_in(entry_at, entry))
+        chosen = (
+            found if place.block is None else [quote for quote in found if quote.handle.block in {place.block, None}]
+        )
+        if place.block is not None and not chosen:
+            raise UnknownHandle(str(place), hint=f"The entry has {len(found)} blocks.")
+        for quote in chosen:
+            yield _spared(quote) if {quote.handle, entry_at} & refused else quote
+
+
+def _spared(quote: Quote) -> Quote:
+    return quote._replace(text="(A provider refused this; it is set aside.)", by=Speaker.HARNESS, trust=Trust.HARNESS)
+
+
+def _in(place: Handle, entry: Entry) -> Iterator[Quote]:
+    """Give what an entry says, a block at a time."""
+    match entry:
+        case MessageEntry(message=message) | Inbox(message=message) | LateResult(message=message):
+            by = message.speaker
+            for index, block in enumerate(message.contents):
+                what = f"{block.type.replace('_', ' ')} of {message.name or message.role.value}"
+                yield Quote(place._replace(block=index), what, by, by.trust, _words(block))
+        case Instructions(sections=sections):
+            for index, section in enumerate(sections):
+                yield _ours(place._replace(block=index), "instructions", section.text)
+        case Compaction(pieces=pieces):
+            texts = (piece for piece in pieces if isinstance(piece, Derived))
+            yield from (_summary(place, piece.label, piece.trust, piece.text) for piece in texts)
+        case BranchSummary(summary=text, trust=trust):
+            yield _summary(place, "summary of another branch", trust or "", text)
+        case _:
+            yield _ours(place, *_aside(entry))
+
+
+def _aside(entry: Entry) -> tuple[str, str]:
+    """Say what an entry is in which nothing was said to anybody."""
+    match entry:
+        case Tombstone(was=was):
+            return "erased", f"(This {was} was erased on purpose.)"
+        case ErrorEntry(error=error):
+            return "error", error
+        case Constraint(text=text):
+            return "constraint", text
+        case _:
+            return entry.kind, f"(An entry of kind {entry.kind}: nothing was said in it.)"
+
+
+def _ours(place: Handle, what: str, text: str) -> Quote:
+    return Quote(place, what, Speaker.HARNESS, Trust.HARNESS, text)
+
+
+def _summary(place: Handle, what: str, trust: str, text: str) -> Quote:
+    return Quote(place, what, Speaker.SUMMARY, Trust.__members__.get(trust.upper(), Trust.OUTSIDE), text)
+
+
+def _words(block: Content) -> str:
+    return words_of(block) or f"({block.type}: no text)"
+
+
+def page(found: Iterable[Quote], offset: int, limit: int) -> str:
+    """Give a page of quotes: what stands in each is marked with who said it, and can neither end its mark nor begin another one.
+
+    Args:
+        found: The quotes.
+        offset: How many characters of them to pass over.
+        limit: How many to give.
+    """
+    begin = max(offset, 0)
+    end = begin + min(max(limit, 1), LONGEST_PAGE)
+    at, shown, total = 0, list[str](), 0
+    more = False
+    for quote in found:
+        start, stop = max(begin - at, 0), min(end - at, len(quote.text))
+        if at >= end:
+            more = True
+            break
+        if start < max(stop, 1) and (start < len(quote.text) or not quote.text):
+            shown.append(_marked(quote, start, stop))
+        at += len(quote.text)
+        more = at > end
+        total = at
+    if not shown:
+        return f"(Nothing: what was recalled has {total:,} characters.)"
+    return "\n".join([*shown, *([f"(There is more: recall the same with offset={end}.)"] if more else [])])
+
+
+def _marked(quote: Quote, start: int, stop: int) -> str:
+    part = quote.text[start:stop]
+    about = (
+        f'handle="{quote.handle}" what="{_attribute(quote.what)}" by="{quote.by}" trust="{quote.trust.name.lower()}"'
+    )
+    cut = "" if (start, stop) == (0, len(quote.text)) else f' characters="{start}-{stop} of {len(quote.text)}"'
+    return f"<recalled {about}{cut}>\n{_TAG.sub('&lt;', part)}\n</recalled>"
+
+
+def _attribute(text: str) -> str:
+    return re.sub(r"[\"<>\s]+", " ", text)[:60]
