@@ -11,7 +11,9 @@ data for the model and never one of these; a broken invariant of palaver itself 
     │   │   └── MissingMedia (FileNotFoundError)  a file that is not there
     │   ├── InvalidPrompt                a template or its arguments
     │   ├── IllegalEntry                 an entry that the legality table refuses
+    │   ├── HasChildren                  a dialog that others share, and they were not to go with it
     │   ├── InvalidHandle                a handle that is not spelt like one
+    │   ├── MemoryFull                   more than a block, a file or an archive may hold
     │   ├── UnsupportedTranscript        a file in no known format
     │   ├── InvalidBundle                a bundle whose frames or sums are wrong
     │   └── InvalidConfig                a configuration: its file, line and key, and what is close
@@ -27,8 +29,10 @@ data for the model and never one of these; a broken invariant of palaver itself 
     │   ├── UnknownTactic
     │   ├── MissingBlob
     │   └── MissingStore
+    ├── Erased                           it was there, and was erased: a receipt says when
     ├── Ambiguous                        one name, several things
     ├── Conflict                         another writer was first: reload or fork
+    ├── MemoryConflict                   the text that was to be changed is not what stands there: look, and change that
     ├── LeaseHeld                        another process holds the lease, or took it over
     ├── StoreError                       the place where sessions lie
     │   ├── StoreTooNew                  written by a later palaver
@@ -84,6 +88,8 @@ __all__ = [
     "Conflict",
     "ContextOverflow",
     "DecisionNeeded",
+    "Erased",
+    "HasChildren",
     "IllegalEntry",
     "InfeasibleBudget",
     "InvalidBundle",
@@ -96,6 +102,8 @@ __all__ = [
     "InvalidRequest",
     "LeaseHeld",
     "MediaUnavailable",
+    "MemoryConflict",
+    "MemoryFull",
     "MissingBlob",
     "MissingExtra",
     "MissingMedia",
@@ -228,8 +236,34 @@ class IllegalEntry(InvalidInput):
         self.rule = rule
 
 
+class HasChildren(InvalidInput):
+    """Others share entries of ``dialog_id``, or grew from it: the dialogs ``children``. Nothing was erased."""
+
+    hint = "Erase them with it, or leave tombstones for them."
+
+    def __init__(self, dialog_id: str, children: Iterable[str], *, hint: str = "") -> None:
+        """Say which dialog, and who stands on it."""
+        self.dialog_id = dialog_id
+        self.children = tuple(children)
+        super().__init__(f"Dialog {dialog_id} has {len(self.children)} others that grew from it.", hint=hint)
+
+
 class InvalidHandle(InvalidInput):
     """A text that is not spelt like a handle, ``dialog:seq[:block]``."""
+
+
+class MemoryFull(InvalidInput):
+    """``name`` would have ``size`` of something, and may have ``limit``. Nothing was written."""
+
+    hint = "Say it in fewer words, or take something out first."
+
+    def __init__(self, name: str, *, size: int, limit: int, unit: str = "characters", hint: str = "") -> None:
+        """Say what is full, and by how much."""
+        super().__init__(f"{name!r} would have {size:,} {unit}, and may have {limit:,}.", hint=hint)
+        self.name = name
+        self.size = size
+        self.limit = limit
+        self.unit = unit
 
 
 class UnsupportedTranscript(InvalidInput):
@@ -350,6 +384,23 @@ class MissingStore(NotFound):
     what = "store"
 
 
+class Erased(PalaverError):
+    """``what`` (a kind of thing) called ``name`` was erased ``at`` a time, in seconds since 1970-01-01 UTC; ``receipt`` is the id of its receipt.
+
+    It is not missing: somebody wanted it gone, and what comes from elsewhere does not bring it back by itself.
+    """
+
+    hint = "It cannot be brought back from here. The receipt says what was erased."
+
+    def __init__(self, what: str, name: str, at: float, receipt: str, *, hint: str = "") -> None:
+        """Say what was erased, and under which receipt."""
+        self.what = what
+        self.name = name
+        self.at = at
+        self.receipt = receipt
+        super().__init__(f"The {what} {name} was erased (receipt {receipt}).", hint=hint)
+
+
 # --- two of us, or too many of them -----------------------------------------------------------------------------------
 
 
@@ -381,6 +432,20 @@ class Conflict(PalaverError):
         self.dialog_id = dialog_id
         self.expected = expected
         self.actual = actual
+
+
+class MemoryConflict(PalaverError):
+    """The text that was to be changed is not, or not once, in what stands under ``name``, which is ``value`` now. Nothing was written."""
+
+    hint = "Look at what stands there now, and change that."
+
+    def __init__(self, name: str, value: str, *, times: int = 0, hint: str = "") -> None:
+        """Say what was to be changed, and how often the text stands there."""
+        why = f"stands in it {times:,} times, not once" if times else "is not in it any more"
+        super().__init__(f"{name!r} was not changed: the text to be replaced {why}.", hint=hint)
+        self.name = name
+        self.value = value
+        self.times = times
 
 
 class LeaseHeld(PalaverError):

@@ -8,10 +8,12 @@ from palaver.log.entries import (
     BranchSummary,
     CallStarted,
     Compaction,
+    Constraint,
     ContextEdit,
     Custom,
     Derived,
     Entry,
+    Erasure,
     ErrorEntry,
     Inbox,
     Instructions,
@@ -25,6 +27,7 @@ from palaver.log.entries import (
     Pin,
     Place,
     Quarantine,
+    Redaction,
     Run,
     Section,
     Source,
@@ -35,12 +38,14 @@ from palaver.log.entries import (
     TurnStarted,
     UnknownEntry,
 )
+from palaver.log.erasure import ERASED, from_header, is_note, note, stand_in, without
 from palaver.log.handles import Handle, Span
 from palaver.log.headers import NOTHING, Draft, Header, body_digest
 from palaver.log.legality import RULES, Rule, check, next_header, rule
 from palaver.log.lineage import Node, Reader, child_of, clip, lineage
 
 __all__ = [
+    "ERASED",
     "KINDS",
     "NOTHING",
     "RULES",
@@ -49,11 +54,13 @@ __all__ = [
     "BranchSummary",
     "CallStarted",
     "Compaction",
+    "Constraint",
     "ContextEdit",
     "Custom",
     "Derived",
     "Draft",
     "Entry",
+    "Erasure",
     "ErrorEntry",
     "Handle",
     "Header",
@@ -71,6 +78,7 @@ __all__ = [
     "Place",
     "Quarantine",
     "Reader",
+    "Redaction",
     "Rule",
     "Run",
     "Section",
@@ -88,7 +96,12 @@ __all__ = [
     "clip",
     "decode_entry",
     "draft",
+    "from_header",
+    "is_note",
     "lineage",
     "next_header",
+    "note",
     "rule",
+    "stand_in",
+    "without",
 ]

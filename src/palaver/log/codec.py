@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import ValidationError, from_json
 
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId
@@ -59,7 +59,9 @@ def _body(entry: Entry) -> tuple[bytes, Mapping[BlobId, bytes]]:
         return canonical_json(entry.model_dump(mode="json")), {}
     said, blobs = encode(entry.message)
     source = entry.source
-    if isinstance(entry, MessageEntry) and not entry.model_extra and (source is None or not source.model_extra):
+    marked = entry.erased is not None or entry.redacted is not None
+    plain = not marked and not entry.model_extra and (source is None or not source.model_extra)
+    if isinstance(entry, MessageEntry) and plain:
         # nearly every append, and nearly every entry of an import; the same bytes as below
         start = b'{"at":%s,"kind":"message","message":%s' % (canonical_json(entry.at), said)
         if entry.prompt is not None:
@@ -88,7 +90,11 @@ def decode_entry(body: bytes) -> Entry:
         raise InvalidInput(message)
     if raw["kind"] == "message" and is_plain(body) and (stored := _stored(raw)) is not None:
         return stored
-    return KINDS.get(raw["kind"], UnknownEntry).model_validate(raw)
+    try:
+        return KINDS.get(raw["kind"], UnknownEntry).model_validate(raw)
+    except ValidationError as error:
+        message = f"it is no entry of kind {raw['kind']}: {error.errors()[0]['msg']}"
+        raise InvalidInput(message) from error
 
 
 def _read_json(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
@@ -117,6 +123,8 @@ def _stored(raw: Mapping[str, Any]) -> MessageEntry | None:
             "kind": "message",
             "at": number(raw["at"]),
             "source": _source(raw),
+            "erased": None,
+            "redacted": None,
             "message": message,
             "prompt": prompt,
         }

@@ -77,6 +77,36 @@ class Source(Value):
     ordinal: int = 0
 
 
+class Redaction(Value):
+    """What was taken out of an entry before it was written: never what it was.
+
+    Attributes:
+        kind: Which pattern found it, such as `github-token`.
+        place: Where it was: the keys and numbers that lead to the text, such as `message.contents.0.content`.
+        count: How many stood there.
+        marks: Keyed hashes of them, where the redactor has a key: the same secret has the same mark.
+    """
+
+    kind: str
+    place: str
+    count: int = 1
+    marks: tuple[str, ...] | None = None
+
+
+class Erasure(Value):
+    """The mark of an entry whose words were erased (ADR 46).
+
+    Attributes:
+        at: When, in seconds since 1970-01-01 UTC.
+        receipt: The id of the receipt.
+        part: True where only what was made of erased entries was taken out of it, such as a summary of them.
+    """
+
+    at: float
+    receipt: str
+    part: bool = False
+
+
 class Entry(Value):
     """What every entry has.
 
@@ -84,11 +114,15 @@ class Entry(Value):
         kind: The member of the union.
         at: When the fact happened, in seconds since 1970-01-01 UTC.
         source: Where an imported entry came from; None for an entry recorded here.
+        erased: Set on a tombstone: what stands in place of an entry that was erased, of the same kind and with the same calls; None otherwise.
+        redacted: What was taken out of it before it was written, as `palaver.log.redaction` tells it; None where nothing was.
     """
 
     kind: str
     at: float = Field(default_factory=now)
     source: Source | None = None
+    erased: Erasure | None = None
+    redacted: tuple[Redaction, ...] | None = None
 
 
 class MessageEntry(Entry):
@@ -106,10 +140,18 @@ class MessageEntry(Entry):
 
 
 class Section(Value):
-    """A named part of the system instructions."""
+    """A named part of the system instructions.
+
+    Attributes:
+        name: Its name.
+        text: What it says.
+        behind: True when it stands behind the instructions that were said as messages: what changes more often than they do, so that they stay
+            in the provider's cache. None and False are the same.
+    """
 
     name: str
     text: str
+    behind: bool | None = None
 
 
 class Instructions(Entry):
@@ -294,6 +336,7 @@ class Compaction(Entry):
         tokens_after: The view's estimated size after, in tokens; smaller than before.
         foreign: The summary another agent recorded, where this compaction was imported; its text stands in `pieces`.
         undone: The number of the dialog's own compaction that this one undoes; None for one that undoes nothing.
+        attempt: How it came about: what triggered it, what it was to dwell on, what became of the summary; None where that is not recorded.
     """
 
     kind: Literal["compaction"] = "compaction"
@@ -308,6 +351,7 @@ class Compaction(Entry):
     tokens_after: int = 0
     foreign: bool = False
     undone: int | None = None
+    attempt: JsonValue = None
 
 
 class ContextEdit(Entry):
@@ -329,6 +373,21 @@ class Pin(Entry):
     kind: Literal["pin"] = "pin"
     target: Place
     pinned: bool = True
+
+
+class Constraint(Entry):
+    """Something that must or must not be, put on the list of the user's constraints by hand, or (with `stands` false) taken off it.
+
+    What code finds in the user's words is on the list without an entry. The newest entry about a text wins.
+
+    Attributes:
+        text: The sentence, word for word.
+        stands: Whether it is on the list.
+    """
+
+    kind: Literal["constraint"] = "constraint"
+    text: str
+    stands: bool = True
 
 
 class BranchSummary(Entry):
@@ -414,7 +473,7 @@ class Quarantine(Entry):
 
 
 class Tombstone(Entry):
-    """What is left of an erased entry: enough for its dependants to stay readable."""
+    """What is left of an erased entry of a kind that this version does not know; one that it knows keeps its kind (`Entry.erased`)."""
 
     kind: Literal["tombstone"] = "tombstone"
     was: str
@@ -443,6 +502,7 @@ KINDS: Mapping[str, type[Entry]] = {
         Compaction,
         ContextEdit,
         Pin,
+        Constraint,
         BranchSummary,
         Custom,
         Label,

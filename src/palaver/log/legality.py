@@ -50,6 +50,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "compaction": Rule(turn=False, beside=True, shown=True, searched=True),
         "context_edit": Rule(turn=False, beside=True, shown=True),
         "pin": Rule(turn=False, beside=True),
+        "constraint": Rule(turn=False, beside=True, searched=True),
         "branch_summary": Rule(turn=True, beside=True, shown=True, searched=True),
         "custom": Rule(turn=True, beside=True),
         "label": Rule(turn=False, beside=True, searched=True),
@@ -58,10 +59,10 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "invocation": Rule(turn=False, beside=True),
         "error": Rule(turn=True, beside=True, searched=True),
         "quarantine": Rule(turn=False, beside=True),
-        "tombstone": Rule(turn=False, beside=False),
+        "tombstone": Rule(turn=True, beside=True),
     }
 )
-"""The legality table. A tombstone is written by erasure only, in place of what it stands for."""
+"""The legality table. A tombstone is made by erasure only, in place of what it stands for; it may stand anywhere, as that could."""
 
 UNKNOWN = Rule(turn=True, beside=True)
 """The rule of a kind from a newer version: kept, carried, never shown."""

@@ -32,3 +32,5 @@ class Reason(StrEnum):
     """Its kind is never shown to a model."""
     MANAGER = "manager"
     """A plain context manager's result does not hold it."""
+    ERASED = "erased"
+    """Its words were erased from the log; nothing brings them back."""

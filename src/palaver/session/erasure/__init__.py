@@ -1,0 +1,17 @@
+"""Erasing what was written, for good and with a receipt; and checking the receipt."""
+
+from palaver.session.erasure.doing import ERASED_MARK, ErasurePreview, erase, finish_erasures, preview_erasure
+from palaver.session.erasure.receipts import Receipt, Remaining
+from palaver.session.erasure.verifying import Verdict, verify_receipt
+
+__all__ = [
+    "ERASED_MARK",
+    "ErasurePreview",
+    "Receipt",
+    "Remaining",
+    "Verdict",
+    "erase",
+    "finish_erasures",
+    "preview_erasure",
+    "verify_receipt",
+]

@@ -1,0 +1,83 @@
+-- name: gone_get
+SELECT at, receipt_id FROM gone WHERE thing = %s AND name = %s;
+
+-- name: gone_beginning
+SELECT at, receipt_id FROM gone WHERE thing = %s AND name >= %s AND name < %s || 'g' ORDER BY name LIMIT 1;
+
+-- name: gone_all
+SELECT thing, name, at, receipt_id FROM gone ORDER BY thing, name;
+
+-- name: gone_add
+INSERT INTO gone VALUES (%s, %s, %s, %s) ON CONFLICT (thing, name) DO NOTHING;
+
+-- name: receipt_put
+INSERT INTO receipts (receipt_id, receipt, pending) VALUES (%s, %s, %s)
+ON CONFLICT (receipt_id) DO UPDATE SET receipt = excluded.receipt, pending = excluded.pending;
+
+-- name: receipts_all
+SELECT receipt_id, receipt, pending FROM receipts ORDER BY number;
+
+-- name: file_add
+INSERT INTO files VALUES (%s, %s) ON CONFLICT (session_no, path) DO NOTHING;
+
+-- name: files_of
+SELECT path FROM files WHERE session_no = %s ORDER BY path;
+
+-- name: writers_out
+-- Until the end of the transaction nobody else writes an entry, a payload, a dialog or a source; reading goes on.
+LOCK TABLE sessions, dialogs, entries, blobs, sources, indexed, texts, tokens IN SHARE ROW EXCLUSIVE MODE;
+
+-- name: entry_set
+UPDATE entries SET kind = %s, size = %s, total = %s, digest = %s, body = %s WHERE dialog_no = %s AND seq = %s;
+
+-- name: totals_shift
+UPDATE entries SET total = total + %s WHERE dialog_no = %s AND seq > %s;
+
+-- name: text_remove
+DELETE FROM texts WHERE dialog_no = %s AND seq = %s;
+
+-- name: tokens_remove
+DELETE FROM tokens WHERE dialog_no = %s AND seq = %s;
+
+-- name: dialog_clear
+UPDATE dialogs SET metadata = '{}' WHERE dialog_id = %s;
+
+-- name: dialog_empty
+WITH a AS (DELETE FROM texts WHERE dialog_no = %(dialog_no)s), b AS (DELETE FROM tokens WHERE dialog_no = %(dialog_no)s),
+  c AS (DELETE FROM indexed WHERE dialog_no = %(dialog_no)s), d AS (DELETE FROM followers WHERE dialog_no = %(dialog_no)s)
+DELETE FROM entries WHERE dialog_no = %(dialog_no)s;
+
+-- name: dialog_remove
+DELETE FROM dialogs WHERE dialog_no = %s;
+
+-- name: session_empty
+WITH a AS (DELETE FROM sources WHERE session_no = %(session_no)s)
+DELETE FROM files WHERE session_no = %(session_no)s;
+
+-- name: session_remove
+DELETE FROM sessions WHERE session_no = %s;
+
+-- name: lease_names
+SELECT name FROM leases;
+
+-- name: lease_remove
+DELETE FROM leases WHERE name = %s;
+
+-- name: bodies_naming
+-- A page of the bodies that name any payload: what names one spells the word.
+SELECT dialog_no, seq, body FROM entries
+WHERE (dialog_no, seq) > (%s, %s) AND position('"digest"'::bytea IN body) > 0
+ORDER BY dialog_no, seq LIMIT %s;
+
+-- name: sources_naming
+SELECT raw, record_index FROM sources;
+
+-- name: blob_remove
+DELETE FROM blobs WHERE digest = %s;
+
+-- name: rewrite
+-- Only a table that is written anew holds none of the rows that were deleted from it.
+VACUUM (FULL) entries, texts, tokens, blobs, sources, sessions, dialogs, indexed, files, leases, receipts, gone;
+
+-- name: vacuum
+VACUUM entries, texts, tokens, blobs, sources, sessions, dialogs, indexed, files, leases, receipts, gone;
