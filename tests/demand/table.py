@@ -40,7 +40,7 @@ NAMES: dict[str, str] = {
 }
 """What each scenario is about."""
 
-_TEST = re.compile(r"tests/demand/\S+::test_d(\d+)(b?)_")
+_TEST = re.compile(r"tests/demand/\S+::test_d(\d+)([a-g]?)_")
 _STORES = ("memory", "sqlite", "postgres")
 _PROFILES = ("openai-chat", "openai-responses", "anthropic", "gemini")
 
@@ -84,7 +84,8 @@ class Table:
         found = _TEST.search(report.nodeid)
         if found is None:
             return
-        row = self.rows.setdefault(f"D{int(found[1])}{found[2]}", Row())
+        whole = f"D{int(found[1])}"
+        row = self.rows.setdefault(whole + found[2] if whole + found[2] in NAMES else whole, Row())
         if report.failed:
             row.failed += 1
         elif report.skipped:

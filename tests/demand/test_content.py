@@ -1,0 +1,252 @@
+"""D15, D16 and D22: content that bricks other systems, ids that return, and figures that mean something else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from palaver import (
+    Agent,
+    AssistantMessage,
+    Budget,
+    Dialog,
+    ImageContent,
+    Media,
+    ModelCallFailed,
+    Prompt,
+    ProviderInvoker,
+    Request,
+    ScriptedProvider,
+    SystemMessage,
+    TextContent,
+    ToolCallContent,
+    ToolResultContent,
+    Usage,
+    UserMessage,
+    tool,
+)
+from palaver.context import account, within_profile
+from palaver.context.measure import Meter
+from palaver.ids import BlobId
+from palaver.messages import restore
+from palaver.tokens import context_size, count_request, counter
+from palaver.wire import profile
+from tests.demand.ground import MODELS, PAGE, Place, Proof, answers, asks, reopened, says, shown
+from tests.wire.check.pictures import png
+from tests.wire.ids import wire_ids
+
+MIB = 1_048_576
+
+
+def original(message: Any, place: str, text: str) -> str:  # noqa: ANN401 - any message
+    """Give back what a string was before it was cleaned."""
+    return restore(text, [change for change in message.normalized if change.place.endswith(place)])
+
+
+# --- D15 ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_d15a_half_a_surrogate_pair_in_arguments(place: Place, proof: Proof) -> None:
+    """`현` and half a pair in a call's arguments, as an object and as the model's own JSON: valid from then on, and the original is known."""
+    dialog = Dialog(owner="user", store=place.open())
+    dialog.append(asks("go"))
+    spoilt = ToolCallContent(id="c1", name="shell", args={"command": "echo 현\ud99c"})
+    dialog.append([AssistantMessage(contents=(spoilt,)), answers("c1")])
+    written = ToolCallContent(id="c2", name="shell", args='{"command": "echo 현\\ud99c"}')
+    dialog.append([AssistantMessage(contents=(written,)), answers("c2")])
+    for request in proof.valid(reopened(place, dialog)).values():
+        assert "현" in request.data.decode()
+        assert b"\\ud99c" not in request.data.lower()
+    (call,) = reopened(place, dialog).messages[1].tool_calls()
+    assert original(dialog.messages[1], "command", call.args["command"]) == "echo 현\ud99c"
+
+
+def test_d15b_cut_at_every_length() -> None:
+    """10,000 emoji cut by somebody who counts in UTF-16, at each of 20,000 lengths: every text can be stored and sent."""
+    units = ("\U0001f600" * 10_000).encode("utf-16-le")
+    for length in range(0, len(units) + 1, 2):
+        cut = units[max(0, length - 200) : length].decode("utf-16-le", errors="surrogatepass")
+        text = UserMessage.text(cut).text_content()
+        text.encode("utf-8")
+        assert len(text) >= len(cut) // 2
+
+
+@pytest.mark.parametrize("name", ["default", "offload", "fold", "palaver", "opencode"])
+def test_d15b_cut_by_every_budget(proof: Proof, name: str) -> None:
+    """A result of 10,000 emoji shown within forty budgets: no policy's cut leaves half a character."""
+    dialog = Dialog(owner="user")
+    dialog.append([asks("go"), says("", "c1"), answers("c1", "\U0001f600" * 10_000)])
+    dialog.append([says("so many"), asks("and?")])
+    for budget in range(400, 12_000, 290):
+        request = dialog.request("openai-chat", MODELS["openai-chat"], policy=name, budget=budget)
+        json.loads(request.data.decode("utf-8"))
+        assert b"\\ud83d" not in request.data
+    proof.valid(dialog, policy=name, budget=3_000)
+
+
+def test_d15c_binary_output_and_empty_words(place: Place, proof: Proof) -> None:
+    """NUL and every other byte in a result, an empty text beside a call, an empty result: valid, and the result can be recalled."""
+    binary = "".join(map(chr, range(256))) + "\0\udcff"
+    dialog = Dialog(owner="user", store=place.open())
+    dialog.append(asks("go"))
+    call = ToolCallContent(id="c1", name="shell", args={})
+    dialog.append(AssistantMessage(contents=(TextContent(content=""), call)))
+    dialog.append(answers("c1", binary))
+    dialog.append([says("", "c2"), answers("c2", "")])
+    for _ in range(3):
+        proof.valid(reopened(place, dialog))
+        dialog.append([says("ok"), asks("next")])
+    result = reopened(place, dialog).recall(f"{dialog.messages.handle(2)}:0")
+    assert isinstance(result, ToolResultContent)
+    assert original(result_of(dialog, 2), "content", result.text()) == binary
+
+
+def result_of(dialog: Dialog, index: int) -> Any:  # noqa: ANN401 - a message
+    """Give a message of a dialog."""
+    return dialog.messages[index]
+
+
+def test_d15e_errors_that_feed_themselves(place: Place, proof: Proof) -> None:
+    """An error and an empty answer, three times: no message is made of errors, requests do not grow, and the fourth answer stands."""
+    provider = ScriptedProvider([{"error": "ProviderDown"}] * 3 + ["At last."])
+    prompt = Prompt(path="demand/e", prompt="Go.")
+    agent = Agent("agent", prompt, MODELS["openai-chat"], ProviderInvoker(provider), store=place.open())
+    agent.open("main").receive("go")
+    for _ in range(3):
+        with pytest.raises(ModelCallFailed):
+            agent.respond()
+        proof.valid(agent.current_dialog.reload(), then=None)
+    assert agent.respond().content == "At last."
+    assert len({request.data for request in provider.requests}) == 1
+    dialog = reopened(place, agent.current_dialog)
+    for _ in range(3):
+        dialog.append(AssistantMessage(contents=()))
+        proof.valid(dialog)
+    assert shown(dialog) == ["go", "At last."]
+
+
+def picture(number: int, size: int) -> ImageContent:
+    """Make a picture of so many bytes, unlike every other."""
+    return ImageContent(images=(Media(data=png() + number.to_bytes(1, "big") * size),))
+
+
+@pytest.mark.parametrize("size", [3_750_000, 5 * MIB, 10 * MIB])
+def test_d15f_a_picture_of_ten_megabytes(place: Place, proof: Proof, size: int) -> None:
+    """A picture over a provider's limit is a line with a handle there; later turns of mere text are valid, and the picture is whole."""
+    dialog = Dialog(owner="user", store=place.open())
+    dialog.append(UserMessage(contents=(TextContent(content="look"), picture(1, size))))
+    dialog.append([says("seen"), asks("and now?")])
+    found = reopened(place, dialog)
+    requests = (
+        proof.valid(found) if place.kind == "memory" else {"anthropic": found.request("anthropic", MODELS["anthropic"])}
+    )
+    for name, request in requests.items():
+        limit = profile(name, MODELS[name]).media.image_bytes
+        assert limit is not None
+        over = -(-(len(png()) + size) // 3) * 4 > limit
+        assert bool(request.report.lost()) is over or name != "anthropic"
+        assert len(request.data) <= profile(name).request_bytes
+    (whole,) = images(found)
+    assert len(found.store.blob(BlobId(whole.digest))) == len(png()) + size
+    assert isinstance(found.recall(f"{dialog.messages.handle(0)}:1"), ImageContent)
+
+
+def test_d15g_sixty_three_pictures(place: Place, proof: Proof) -> None:
+    """63 images, 101 MiB, a third of the window's tokens: every later turn of text is within bytes and tokens, and none is lost."""
+    dialog = Dialog(owner="user", store=place.open())
+    for number in range(63):
+        dialog.append(UserMessage(contents=(TextContent(content=f"picture {number}"), picture(number, 1_682_000))))
+        dialog.append(says(f"seen {number}"))
+    found = reopened(place, dialog)
+    for name, model in MODELS.items() if place.kind == "memory" else [("anthropic", MODELS["anthropic"])]:
+        budget = within_profile(Budget.from_window(model), profile(name, model))
+        request = found.request(name, model, policy="palaver", budget=budget, then="In a word, what were they?")
+        assert len(request.data) <= profile(name, model).request_bytes
+        assert "what were they?" in request.data[-400:].decode()
+        assert all(f"picture {number}" in request.data.decode() for number in (0, 62))
+        proof.note("profile", name)
+    told = account(found.view(), Budget.from_window("claude-opus-4-5"), Meter(counter("claude-opus-4-5")))
+    assert told.parts["media"] < Budget.from_window("claude-opus-4-5").for_input, "tokens alone would never have told"
+    assert sum(len(found.store.blob(BlobId(one.digest))) for one in images(found)) > 101 * MIB
+
+
+def images(dialog: Dialog) -> list[Media]:
+    """Give the pictures that a dialog's messages refer to."""
+    blocks = [block for message in dialog.messages for block in message.contents]
+    found = [one for block in blocks if isinstance(block, ImageContent) for one in block.images]
+    return found
+
+
+# --- D16 ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_d16_the_provider_reuses_ids(place: Place, proof: Proof) -> None:
+    """Every turn's call is `shell:0` with other arguments: each is run once and paired with its own result; ids on the wire are unique."""
+    ran: list[str] = []
+
+    @tool
+    def shell(command: str) -> str:
+        """Run."""
+        ran.append(command)
+        return f"ran {command}"
+
+    def answer(request: Request) -> object:
+        if request.body["messages"][-1]["role"] == "tool":
+            return "Done."
+        asked = request.body["messages"][-1]["content"]
+        return {"tool_calls": [{"name": "shell", "arguments": {"command": asked}, "id": "shell:0"}]}
+
+    prompt = Prompt(path="demand/ids", prompt="Go.", function_list=[shell])
+    agent = Agent("agent", prompt, MODELS["openai-chat"], ProviderInvoker(ScriptedProvider(answer)), store=place.open())
+    agent.open("main")
+    for number in range(12):
+        agent.receive(f"run {number}")
+        agent.respond()
+    assert ran == [f"run {number}" for number in range(12)]
+    dialog = reopened(place, agent.current_dialog)
+    for name, request in proof.valid(dialog).items():
+        made, answered = wire_ids(request)
+        assert made == answered
+        assert len(made) == 12
+        assert len(set(made)) == 12 or profile(name).calls.unique == "turn"
+        found = [request.data.index(f"ran run {number}".encode()) for number in range(12)]
+        assert found == sorted(found)
+        earlier = wire_ids(dialog.request(name, MODELS[name], at=dialog.view().at - 10))[0]
+        assert made[: len(earlier)] == earlier, "an id that was sent stays what it was"
+
+
+# --- D22 ----------------------------------------------------------------------------------------------------------------------
+
+RAW: Mapping[str, int] = {"input": 12, "output": 15_104, "cacheRead": 819_661, "cacheWrite": 93_130}
+
+
+@pytest.mark.parametrize("word", ["total", "totalTokens"])
+def test_d22_token_size(place: Place, proof: Proof, word: str) -> None:
+    """Usage of 12 calls, whose cache reads were added up: the context is the total that the last one told, 163,978."""
+    usage = Usage({**RAW, word: 163_978})
+    assert usage.context_tokens == 163_978
+    dialog = Dialog(owner="user", store=place.open())
+    dialog.append([SystemMessage.text("rules " * 200), asks("words " * 128_000)])
+    for number in range(11):
+        dialog.append([says("", f"c{number}"), answers(f"c{number}")])
+    dialog.append(says("Done.", usage=usage, model="claude-opus-4-6"))
+    found = list(reopened(place, dialog).messages)
+    assert found[-1].usage.context_tokens == 163_978
+    size = context_size(found, counter("claude-opus-4-6"))
+    assert size.tokens == 163_978
+    proof.valid(dialog)
+
+
+def test_d22_tools_and_instructions_count() -> None:
+    """langchain#34664: what is declared and instructed is part of the size, in the estimate and in the account of a view."""
+    count = counter("gpt-4o")
+    schema = {"name": "read", "description": PAGE}
+    whole = count_request([asks("hi")], count, system=PAGE, tools=[schema])
+    assert whole - count_request([asks("hi")], count) >= 2 * count.text(PAGE)
+    dialog = Dialog(owner="user")
+    dialog.append([SystemMessage.text(PAGE), asks("hi")])
+    told = account(dialog.view(), Budget.of_input(10_000), Meter(count))
+    assert told.parts["instructions"] >= count.text(PAGE)
