@@ -353,6 +353,15 @@ class MemoryStore:
             pairs = zip(log.headers, log.bodies, strict=True)
             return tuple(header.seq for header, body in pairs if body_digest(body) != header.digest)
 
+    def faults(self, extract: Callable[[str, bytes], str] | None) -> Iterator[tuple[str, str, str]]:
+        """Find what the index holds otherwise than the log (`palaver.store.verifying`)."""
+        with self._guard:
+            logs = list(self._logs.items())
+        for dialog_id, log in logs:
+            for header, body, kept in zip(log.headers, log.bodies, log.texts, strict=False):
+                if why := text.differs_from(extract, header.kind, body, kept):
+                    yield f"{dialog_id[:SHORT_DIGITS]}:{header.seq}", "wrong_index", why
+
     def blob_ids(self) -> Iterator[BlobId]:
         """Give the ids of all payloads, in order (`palaver.store.copying`)."""
         with self._guard:

@@ -7,11 +7,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from math import isfinite, isnan
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from palaver.errors import InvalidInput, UnknownDialog
+from palaver.errors import InvalidInput, StoreDamaged, UnknownDialog
 from palaver.ids import DialogId
-from palaver.log import Draft, Header, Node, body_digest
+from palaver.log import Draft, Header, Node, Span, body_digest
 from palaver.messages.frozen import EMPTY, FrozenDict
 from palaver.store.protocol import SessionRecord, SourceRecord
 
@@ -29,6 +29,7 @@ _DIGITS = re.compile(r"[0-9a-f]+\Z")
 _INT64 = 1 << 63
 
 Record = TypeVar("Record", SessionRecord, SourceRecord, Node)
+Kept = TypeVar("Kept", dict[str, object], list[Any])
 
 
 def _plain(value: object) -> object:
@@ -50,8 +51,44 @@ def metadata_text(metadata: Mapping[str, object]) -> str:
 
 
 def frozen_metadata(text: str) -> Mapping[str, object]:
-    """Read metadata from its JSON text, read-only all the way down."""
-    return EMPTY if text == "{}" else FrozenDict(json.loads(text))
+    """Read metadata from its JSON text, read-only all the way down.
+
+    Raises:
+        StoreDamaged: It is no JSON object.
+    """
+    return EMPTY if text == "{}" else FrozenDict(_kept(text, dict, "metadata"))
+
+
+def ids_in(text: str | None) -> tuple[str, ...]:
+    """Read the list of ids in a header's column; None is an empty one.
+
+    Raises:
+        StoreDamaged: It is no JSON list.
+    """
+    return () if text is None else tuple(_kept(text, list, "a header's list of call ids"))
+
+
+def spans_in(text: str) -> tuple[Span, ...]:
+    """Read the ranges of a node.
+
+    Raises:
+        StoreDamaged: They are no list of ranges.
+    """
+    try:
+        return tuple(Span(*span) for span in _kept(text, list, "the ranges of a dialog"))
+    except TypeError as error:
+        raise StoreDamaged("the ranges of a dialog", str(error)) from error
+
+
+def _kept(text: str, kind: type[Kept], what: str) -> Kept:
+    """Read JSON that this store wrote."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise StoreDamaged(what, f"it cannot be read ({error})") from error
+    if not isinstance(found, kind):
+        raise StoreDamaged(what, f"it holds {type(found).__name__} in place of {kind.__name__}")
+    return found
 
 
 def checked(record: Record) -> Record:

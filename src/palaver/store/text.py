@@ -16,7 +16,15 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
+
+from palaver.errors import InvalidInput
+from palaver.log import rule
+
+Told: TypeAlias = Callable[[str, bytes], str]
+"""Gives the text of an entry, of its kind and body."""
 
 SNIPPET_CHARACTERS = 160
 """About how long a snippet is, in characters."""
@@ -115,6 +123,39 @@ def snippet(text: str, wanted: Sequence[str]) -> str:
             done = end
     pieces.append(_line(text[done : max(done, origins[stop])]))
     return f"{'…' if start else ''}{''.join(pieces)}{'…' if stop < len(folded) else ''}"
+
+
+def differs(extract: Told | None, kind: str, body: bytes | None, deflated: bytes | None, *, tokens: bool) -> str:
+    """Say in which way what an index keeps of an entry is not what the entry says; empty when it is.
+
+    Args:
+        extract: Gives the text of an entry, of its kind and body; None to look at the form only.
+        kind: The entry's kind.
+        body: Its body; None when that is lost, and then nothing is compared.
+        deflated: The text that is kept, or None where none is.
+        tokens: Whether tokens of it are kept.
+    """
+    if tokens != (deflated is not None):
+        return "The index has tokens of it without its text." if tokens else "The index has its text without tokens."
+    try:
+        kept = "" if deflated is None else zlib.decompress(deflated).decode("utf-8")
+    except (zlib.error, UnicodeDecodeError) as error:
+        return f"The text that the index keeps of it cannot be read: {error}."
+    return differs_from(extract, kind, body, kept)
+
+
+def differs_from(extract: Told | None, kind: str, body: bytes | None, kept: str) -> str:
+    """Say in which way the text that is kept of an entry is not what the entry says; empty when it is. As `differs`."""
+    if extract is None or body is None:
+        return ""
+    try:
+        said = composed(extract(kind, body)) if rule(kind).searched else ""
+    except InvalidInput:
+        return ""  # its body is no entry: that is told of where bodies are judged
+    if not kept and b'"erased":' in body:
+        return ""  # the index holds nothing of what was erased
+    said = said.encode("utf-8", "replace").decode("utf-8")
+    return "" if kept == said else "The index keeps another text of it than it has."
 
 
 def _line(text: str) -> str:

@@ -34,7 +34,7 @@ from palaver.store.postgres.faults import NeverReached, busy, unknown_outcome
 from palaver.store.postgres.statements import Row, statements
 from palaver.store.postgres.texts import given, held
 from palaver.store.postgres.transactions import one_statement, reading, writing
-from palaver.store.records import check_taken
+from palaver.store.records import check_taken, ids_in
 
 _PAGE_ROWS = 512
 _PAGE_BYTES = 1 << 20
@@ -198,10 +198,6 @@ def _place_rest(connection: Connection, plan: _Plan, bodies: Sequence[bytes]) ->
             raise _TakenError
 
 
-def _ids(text: str | None) -> tuple[str, ...]:
-    return () if text is None else tuple(json.loads(text))
-
-
 def _row(dialog_no: int, last: Header, made: Header, body: bytes) -> dict[str, object]:
     return {
         "dialog_no": dialog_no,
@@ -229,7 +225,7 @@ def header(row: Row) -> Header:
     seq, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, response, *rest = row
     texts = given(kind), given(role)
     return Header(
-        seq, turn_head, view_base, open_turn, *texts, number, _ids(calls), _ids(open_calls), given(response), *rest
+        seq, turn_head, view_base, open_turn, *texts, number, ids_in(calls), ids_in(open_calls), given(response), *rest
     )
 
 

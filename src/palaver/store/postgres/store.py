@@ -15,7 +15,7 @@ from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Header, Node
 from palaver.store.following import Wait
 from palaver.store.lease import Change, Lease
-from palaver.store.postgres import entries, leases, search, sessions, tree
+from palaver.store.postgres import entries, leases, search, sessions, tree, verifying
 from palaver.store.postgres.address import address
 from palaver.store.postgres.connections import Connections, ask
 from palaver.store.postgres.opening import Opener, prepare
@@ -281,6 +281,10 @@ class PostgresStore:
         with reading(self._pool) as connection:
             dialog_no, _length = entries.end(connection, dialog_id)
         return tuple(entries.damaged(self._pool, dialog_no))
+
+    def faults(self, extract: Callable[[str, bytes], str] | None) -> Iterator[tuple[str, str, str]]:
+        """Find what is wrong with the rows and the index (`palaver.store.verifying`)."""
+        return verifying.faults(self._pool, extract)
 
     # --- followers, copies and leases ---------------------------------------------------------------------------------------------
 

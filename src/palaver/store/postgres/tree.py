@@ -8,12 +8,12 @@ from typing import Any
 
 from palaver.errors import Ambiguous, UnknownDialog
 from palaver.ids import DialogId, SessionId
-from palaver.log import Node, Span
+from palaver.log import Node
 from palaver.store.postgres.connections import Connection, ask
 from palaver.store.postgres.sessions import session_no
 from palaver.store.postgres.statements import Row
 from palaver.store.postgres.texts import given, held, held_or_none
-from palaver.store.records import SHORT_DIGITS, check_node, frozen_metadata, metadata_text, taken
+from palaver.store.records import SHORT_DIGITS, check_node, frozen_metadata, metadata_text, spans_in, taken
 
 _CANDIDATES_NAMED = 10
 
@@ -26,7 +26,7 @@ def _node(row: Row) -> Node:
         session_id=SessionId(given(session_id)),
         owner=given(owner),
         parent_id=None if parent_id is None else DialogId(parent_id),
-        ranges=tuple(Span(*span) for span in json.loads(ranges)),
+        ranges=spans_in(ranges),
         order=place,
         split_point=split_point,
         last_n=last_n,

@@ -10,7 +10,7 @@ import apsw
 from palaver.errors import Conflict, StoreDamaged, UnknownDialog, UnknownHandle
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
-from palaver.store.records import check_taken
+from palaver.store.records import check_taken, ids_in
 from palaver.store.sqlite.connections import Connections, reading
 from palaver.store.sqlite.statements import Row, statements
 
@@ -28,14 +28,10 @@ def entry_id(dialog_no: int, seq: int) -> int:
     return (dialog_no << SEQ_BITS) + min(max(seq, 0), _MOST)
 
 
-def _ids(text: str | None) -> tuple[str, ...]:
-    return () if text is None else tuple(json.loads(text))
-
-
 def header(row: Row) -> Header:
     """Make a header of its row."""
     seq, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, *rest = row
-    return Header(seq, turn_head, view_base, open_turn, kind, role, number, _ids(calls), _ids(open_calls), *rest)
+    return Header(seq, turn_head, view_base, open_turn, kind, role, number, ids_in(calls), ids_in(open_calls), *rest)
 
 
 def newest(connection: apsw.Connection, dialog_id: DialogId) -> tuple[int, Header]:

@@ -19,7 +19,7 @@ from palaver.log import Draft, Header, Node
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import check_drafts, check_prefix, checked
-from palaver.store.sqlite import entries, leases, search, sessions, tree
+from palaver.store.sqlite import entries, leases, search, sessions, tree, verifying
 from palaver.store.sqlite.connections import Connections, reading, together, writing
 from palaver.store.sqlite.opening import Opener, prepare
 from palaver.store.sqlite.statements import Row, statements
@@ -250,6 +250,10 @@ class SqliteStore:
         with reading(self._pool) as connection:
             dialog_no, _length = entries.end(connection, dialog_id)
         return tuple(entries.damaged(self._pool, dialog_no))
+
+    def faults(self, extract: Callable[[str, bytes], str] | None) -> Iterator[tuple[str, str, str]]:
+        """Find what is wrong with the rows and the index (`palaver.store.verifying`)."""
+        return verifying.faults(self._pool, extract)
 
     # --- copies and leases --------------------------------------------------------------------------------------------------------
 

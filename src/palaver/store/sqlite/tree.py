@@ -10,8 +10,8 @@ import apsw
 
 from palaver.errors import Ambiguous, UnknownDialog
 from palaver.ids import DialogId, SessionId
-from palaver.log import Node, Span
-from palaver.store.records import SHORT_DIGITS, check_node, frozen_metadata, metadata_text, taken
+from palaver.log import Node
+from palaver.store.records import SHORT_DIGITS, check_node, frozen_metadata, metadata_text, spans_in, taken
 from palaver.store.sqlite.sessions import session_no
 from palaver.store.sqlite.statements import Row, statements
 
@@ -39,7 +39,7 @@ def _node(row: Row) -> Node:
         session_id=SessionId(session_id),
         owner=owner,
         parent_id=None if parent_id is None else DialogId(parent_id),
-        ranges=tuple(Span(*span) for span in json.loads(ranges)),
+        ranges=spans_in(ranges),
         order=place,
         split_point=split_point,
         last_n=last_n,

@@ -17,11 +17,22 @@ from palaver.testing.store_laws.payloads import PayloadLaws
 from palaver.testing.store_laws.search import SearchLaws
 from palaver.testing.store_laws.sessions import SessionLaws, SourceLaws
 from palaver.testing.store_laws.tree import TreeLaws
+from palaver.testing.store_laws.verifying import VerifyLaws
 
 __all__ = ["Backend", "Begun", "StoreLaws", "begin"]
 
 
 class StoreLaws(
-    SessionLaws, SourceLaws, TreeLaws, AppendLaws, ReadLaws, HealthLaws, PayloadLaws, SearchLaws, LifeLaws, TogetherLaws
+    SessionLaws,
+    SourceLaws,
+    TreeLaws,
+    AppendLaws,
+    ReadLaws,
+    HealthLaws,
+    PayloadLaws,
+    SearchLaws,
+    LifeLaws,
+    TogetherLaws,
+    VerifyLaws,
 ):
     """All the laws of a store."""

@@ -1,0 +1,93 @@
+"""What only the file itself can be asked: rows that belong to nothing, the pages of the file, and what the index holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from palaver.errors import StoreDamaged
+from palaver.store.sqlite.connections import Connections, reading
+from palaver.store.sqlite.entries import SEQ_BITS, SEQ_MASK, scan
+from palaver.store.sqlite.statements import Row, migrations, statements
+from palaver.store.text import Told, differs
+
+Found = tuple[str, str, str]
+
+_PAGE_ROWS = 512
+_TOLD = 20
+"""How many faults of its pages SQLite is asked for; one is enough to know that a copy is due."""
+
+
+def faults(pool: Connections, extract: Told | None) -> Iterator[Found]:
+    """Find what is wrong with the rows and the index; a part that cannot be read at all is a fault."""
+    for part in (_pages, _rows, partial(_index, extract)):
+        try:
+            yield from part(pool)
+        except StoreDamaged as error:
+            yield str(error.place), "damaged_file", str(error)
+
+
+def _pages(pool: Connections) -> Iterator[Found]:
+    """Let SQLite look at every page, index and table, the full-text index too (https://www.sqlite.org/pragma.html#pragma_integrity_check)."""
+    with reading(pool) as connection:
+        told: list[Row] = connection.execute(f"PRAGMA integrity_check({_TOLD})").fetchall()
+    yield from (("file", "damaged_file", str(text)) for (text,) in told if text != "ok")
+
+
+def _rows(pool: Connections) -> Iterator[Found]:
+    for place in _key_scan(pool, "headers_loose"):
+        yield f"dialog number {place >> SEQ_BITS}, entry {place & SEQ_MASK}", "loose_rows", "It belongs to no dialog."
+    with reading(pool) as connection:
+        headers, bodies = connection.execute(statements()["row_counts"]).fetchall()[0]
+        done: list[Row] = connection.execute(statements()["migrations_done"]).fetchall()
+    if headers != bodies:
+        yield (
+            "bodies",
+            "loose_rows",
+            f"There are {headers} headers and {bodies} bodies; each header has one of its own.",
+        )
+    known = [(one.version, one.name, one.sha256) for one in migrations()]
+    if done != known:
+        yield "migrations", "wrong_schema", "The record of migrations is not the one that made this format."
+
+
+def _index(extract: Told | None, pool: Connections) -> Iterator[Found]:
+    """Compare the full-text index with the log."""
+    for place in _key_scan(pool, "texts_loose"):
+        what = "The index holds a text of an entry that is not said to be indexed."
+        yield f"dialog number {place >> SEQ_BITS}, entry {place & SEQ_MASK}", "wrong_index", what
+    after = -1
+    while True:
+        with reading(pool) as connection:
+            page: list[Row] = connection.execute(statements()["watermarks"], (after, _PAGE_ROWS)).fetchall()
+        for row in page:
+            yield from _indexed(extract, pool, *row)
+        if not page:
+            return
+        after = page[-1][0]
+
+
+def _indexed(
+    extract: Told | None, pool: Connections, dialog_no: int, dialog_id: str | None, upto: int, length: int
+) -> Iterator[Found]:
+    """Compare what is indexed of a dialog with its entries."""
+    place = f"dialog number {dialog_no}" if dialog_id is None else dialog_id[:12]
+    if dialog_id is None or not 0 <= upto <= length:
+        yield place, "wrong_index", f"The index says that it holds {upto} of its {length} entries."
+        return
+    for seq, body, deflated, kind, has_tokens in scan(pool, "texts_judged", dialog_no, range(upto)):
+        why = differs(extract, kind, body, deflated, tokens=bool(has_tokens))
+        if why:
+            yield f"{place}:{seq}", "wrong_index", why
+
+
+def _key_scan(pool: Connections, name: str) -> Iterator[int]:
+    """Give the first column of a statement's rows, a page at a time, each page after the last value of the one before."""
+    after = -(1 << 62)
+    while True:
+        with reading(pool) as connection:
+            page: list[Row] = connection.execute(statements()[name], (after, _PAGE_ROWS)).fetchall()
+        yield from (row[0] for row in page)
+        if not page:
+            return
+        after = page[-1][0]
