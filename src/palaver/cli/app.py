@@ -15,10 +15,12 @@ from palaver.cli import (
     branches,
     calls,
     chat,
+    compacting,
     copy_store,
     doctor,
     export,
     imports,
+    lab,
     quarantine,
     recall,
     search,
@@ -51,6 +53,7 @@ for command in (
     view,
     branches,
     calls,
+    compacting,
     recall,
     search,
     doctor,
@@ -58,6 +61,7 @@ for command in (
     export,
     copy_store,
     stats,
+    lab,
 ):
     command.register(app)
 

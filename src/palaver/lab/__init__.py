@@ -17,6 +17,7 @@ from palaver.lab.results import (
 )
 from palaver.lab.running import Progress, Settings, run_lab
 from palaver.lab.scores import SCORES
+from palaver.lab.showing import ShownCall, command, shown
 from palaver.lab.stand_ins import STAND_INS
 from palaver.lab.writing import Results
 
@@ -37,9 +38,12 @@ __all__ = [
     "SessionRow",
     "Settings",
     "Sheet",
+    "ShownCall",
     "Table",
+    "command",
     "entrant",
     "examined",
     "run_lab",
     "sheet",
+    "shown",
 ]

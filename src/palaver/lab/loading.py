@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
 from palaver.errors import PalaverError
-from palaver.ids import DialogId, SessionId
+from palaver.ids import DialogId, SessionId, derive_id
 from palaver.lab.results import Problem
+from palaver.log import Node
 from palaver.store import MemoryStore, Store, open_store
 from palaver.transcripts import Importer, import_bundle_file, in_order, is_bundle
+from palaver.transcripts.sources import file_digest
 
 __all__ = ["Loaded", "files_in", "key_of", "loaded"]
 
@@ -93,8 +95,22 @@ def _sessions(path: Path) -> Iterator[Loaded]:
         yield from _imported(path)
 
 
+class _Steady(MemoryStore):
+    """A store in memory whose dialogs have the same ids each time: handles stand in views, and a view is to be the same in every run."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self._made = 0
+
+    def create_dialog(self, node: Node) -> Node:
+        self._made += 1
+        return super().create_dialog(replace(node, dialog_id=DialogId(derive_id(self._name, str(self._made)))))
+
+
 def _imported(path: Path) -> Iterator[Loaded]:
-    importer = Importer(MemoryStore(), keep_source=False)
+    digest = file_digest(path)
+    importer = Importer(_Steady(key_of(digest, 0)), keep_source=False)
     for ordinal, one in enumerate(importer.import_path(path)):
         yield Loaded(
             store=importer.store,
@@ -104,7 +120,7 @@ def _imported(path: Path) -> Iterator[Loaded]:
             name=one.name,
             format=one.format,
         )
-        importer.store = MemoryStore()  # what was read is let go of before the next one is
+        importer.store = _Steady(key_of(digest, ordinal + 1))  # what was read is let go of before the next one is
 
 
 def _of_store(path: Path) -> Iterator[Loaded]:

@@ -69,7 +69,7 @@ class Measured:
         violations: The laws that were broken, in words.
     """
 
-    def __init__(self, recording: Recording, entrant: Entrant, *, stand_in: str, sheet: Sheet) -> None:
+    def __init__(self, recording: Recording, entrant: Entrant, *, stand_in: str, sheet: Sheet, first: int = 1) -> None:
         """Begin.
 
         Args:
@@ -77,6 +77,7 @@ class Measured:
             entrant: The policy.
             stand_in: What stands for a model's summaries.
             sheet: The prices.
+            first: The number of its first call in the session.
         """
         self.replay = Replay(
             recording.trace,
@@ -89,6 +90,7 @@ class Measured:
         self.violations: list[str] = []
         self._recording = recording
         self._entrant = entrant
+        self._first = first
         self._stand_in = stand_in
         self._sheet = sheet
         self._shown = Shown(recording.looks)
@@ -98,21 +100,20 @@ class Measured:
         self._marks = 0
         self._last: float | None = None
 
-    def rows(self, session: str, first: int) -> Iterator[CallRow]:
-        """Give the row of each call.
+    def each(self, session: str) -> Iterator[tuple[Step, CallRow]]:
+        """Give each call, and its row.
 
         Args:
             session: The session's key.
-            first: The number of the first call in the session.
         """
         for step in self.replay.steps():
             exchanges = self._shown.take(step.view)
             values = self._of_request(step) | self._of_references(step, exchanges) | self._of_memory(step)
-            yield CallRow(
+            row = CallRow(
                 session=session,
                 policy=self._entrant.name,
                 stand_in=self._stand_in,
-                call=first + step.call.number - 1,
+                call=self._first + step.call.number - 1,
                 dialog=self._recording.trace.dialog,
                 seq=step.call.seq,
                 at=step.call.at,
@@ -125,6 +126,7 @@ class Measured:
                 **values,
                 **self._of_laws(step, values["mark"]),
             )
+            yield step, row
 
     def _of_request(self, step: Step) -> dict[str, Any]:
         """Measure what was sent, and what it cost."""

@@ -24,7 +24,7 @@ from palaver.messages import canonical_json
 from palaver.tokens import counter, model_info
 from palaver.transcripts.sources import file_digest
 
-__all__ = ["Progress", "Settings", "run_lab"]
+__all__ = ["Progress", "Settings", "entrant_of", "run_lab"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,10 +131,11 @@ def _entrants(settings: Settings) -> tuple[Entrant, ...]:
     twice = [each for each in dict.fromkeys(settings.policies) if settings.policies.count(each) > 1]
     if twice:
         raise InvalidInput(f"The policy {twice[0]!r} is named twice.", hint="Name each once.")
-    return tuple(_entrant(each, settings) for each in settings.policies)
+    return tuple(entrant_of(each, settings) for each in settings.policies)
 
 
-def _entrant(asked: str, settings: Settings) -> Entrant:
+def entrant_of(asked: str, settings: Settings) -> Entrant:
+    """Make a policy that was asked for."""
     return entrant(asked, settings.model, window=settings.window, budget=settings.budget)
 
 
@@ -199,7 +200,7 @@ def _begin(results: Results, run: Run, *, resume: bool) -> None:
 
 
 def _examined(each: Entrant, settings: Settings) -> tuple[str, ...]:
-    return examined(lambda: _entrant(each.name, settings).manager, settings.model, seed=settings.seed)
+    return examined(lambda: entrant_of(each.name, settings).manager, settings.model, seed=settings.seed)
 
 
 def _of_prices(prices: Sheet) -> Iterator[Problem]:
@@ -288,7 +289,7 @@ def _file(path: Path, settings: Settings, policies: tuple[str, ...], folder: Pat
     known = results.file_done(digest, run)
     if known is not None and known.source == str(path):
         return known
-    entrants = [_entrant(name, settings) for name in policies]
+    entrants = [entrant_of(name, settings) for name in policies]
     prices, counting = sheet(settings.model, lifetime=settings.lifetime), counter(settings.model)
     keys: list[str] = []
     problems: list[Problem] = []

@@ -20,7 +20,7 @@ from palaver.lab.results import CallRow, Problem, ReplayRow, SessionRow
 from palaver.lab.things import things
 from palaver.tokens import ModelCounter
 
-__all__ = ["Session", "replayed"]
+__all__ = ["Session", "measured", "replayed"]
 
 _VIOLATIONS = 5
 """Violations of one replay that are told in words."""
@@ -136,18 +136,24 @@ def replayed(session: Session, entrant: Entrant, stand_in: str, sheet: Sheet) ->
     rows: list[CallRow] = []
     optima: list[float] = []
     violations: list[str] = []
-    error, first = "", 1
-    for recording, growth in zip(session.recordings, session.growth, strict=True):
-        measured = Measured(recording, entrant, stand_in=stand_in, sheet=sheet)
-        own = list(measured.rows(session.row.session, first))
+    error = ""
+    dialogs = zip(measured(session, entrant, stand_in, sheet), session.recordings, session.growth, strict=True)
+    for each, recording, growth in dialogs:
+        own = [row for _, row in each.each(session.row.session)]
         rows += own
-        violations += measured.violations
-        first += len(recording.trace.calls)
-        if measured.replay.error:
-            error = measured.replay.error
+        violations += each.violations
+        if error := each.replay.error:
             break
         optima.append(_optimum(own, growth, recording, entrant, sheet))
     return _summed(session, entrant, stand_in, rows, error, optima, violations), tuple(rows)
+
+
+def measured(session: Session, entrant: Entrant, stand_in: str, sheet: Sheet) -> Iterator[Measured]:
+    """Give each dialog of a session under a policy, ready to be measured; calls are numbered through the session."""
+    first = 1
+    for recording in session.recordings:
+        yield Measured(recording, entrant, stand_in=stand_in, sheet=sheet, first=first)
+        first += len(recording.trace.calls)
 
 
 def _optimum(

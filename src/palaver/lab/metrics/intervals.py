@@ -7,7 +7,9 @@ sessions, and a session that is dear under one is dear under all. Calls of one s
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from operator import itemgetter
 from typing import NamedTuple
 
 __all__ = ["Interval", "paired_interval", "ratio_interval"]
@@ -40,7 +42,8 @@ def ratio_interval(pairs: Sequence[tuple[float, float]], *, resamples: int = 1_0
     Returns:
         None where there is nothing below.
     """
-    return _interval(len(pairs), lambda chosen: _ratio([pairs[index] for index in chosen]), resamples, seed)
+    value = _ratio(_sums(pairs))
+    return None if value is None else _interval(value, map(_ratio, _resampled(pairs, resamples, seed)))
 
 
 def paired_interval(
@@ -53,28 +56,50 @@ def paired_interval(
         theirs: The same for what is compared with, session for session.
         resamples: How often the sessions are resampled.
         seed: What the resampling begins with.
+
+    Returns:
+        None where one of them has nothing below.
     """
-
-    def difference(chosen: Sequence[int]) -> float | None:
-        one, other = _ratio([ours[index] for index in chosen]), _ratio([theirs[index] for index in chosen])
-        return None if one is None or other is None else one - other
-
-    return _interval(min(len(ours), len(theirs)), difference, resamples, seed)
-
-
-def _ratio(pairs: Sequence[tuple[float, float]]) -> float | None:
-    below = sum(pair[1] for pair in pairs)
-    return sum(pair[0] for pair in pairs) / below if below else None
-
-
-def _interval(
-    count: int, figure: Callable[[Sequence[int]], float | None], resamples: int, seed: int
-) -> Interval | None:
-    value = figure(range(count))
+    value = _less(_ratio(_sums(ours)), _ratio(_sums(theirs)))
     if value is None:
         return None
+    both = zip(_resampled(ours, resamples, seed), _resampled(theirs, resamples, seed), strict=True)
+    return _interval(value, (_less(_ratio(one), _ratio(other)) for one, other in both))
+
+
+def _less(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one - other
+
+
+def _ratio(sums: tuple[float, float]) -> float | None:
+    return sums[0] / sums[1] if sums[1] else None
+
+
+def _sums(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    return sum(pair[0] for pair in pairs), sum(pair[1] for pair in pairs)
+
+
+def _resampled(pairs: Sequence[tuple[float, float]], resamples: int, seed: int) -> Iterator[tuple[float, float]]:
+    """Give the sums over each resampling; for the same number of sessions and the same seed, the same sessions are drawn."""
+    above, below = tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs)
+    for drawn in _draws(len(pairs), resamples, seed):
+        yield sum(drawn(above)), sum(drawn(below))
+
+
+@lru_cache(maxsize=4)  # every figure of every policy is resampled with the same draws
+def _draws(count: int, resamples: int, seed: int) -> tuple[Callable[[Sequence[float]], tuple[float, ...]], ...]:
     chance = random.Random(seed)  # noqa: S311 - resampling, no secret
-    drawn = (figure([chance.randrange(count) for _ in range(count)]) for _ in range(resamples))
+    return tuple(_drawn(chance.choices(range(count), k=count)) for _ in range(resamples))
+
+
+def _drawn(places: list[int]) -> Callable[[Sequence[float]], tuple[float, ...]]:
+    """Give what takes the values at some places, which may be one place only."""
+    taken = itemgetter(*places, places[0])
+    return lambda values: taken(values)[:-1]
+
+
+def _interval(value: float, drawn: Iterable[float | None]) -> Interval:
+    """Give the interval that holds 95 of 100; resamplings in which there is nothing below are left out."""
     values = sorted(one for one in drawn if one is not None)
     if not values:
         return Interval(value, value, value)
