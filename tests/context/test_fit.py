@@ -349,7 +349,11 @@ def test_what_is_no_message_is_named_by_its_place(messages: Any, says: str) -> N
 def test_a_message_in_another_interfaces_words_is_refused_not_dropped(content: dict[str, Any]) -> None:
     """A dict without any key that holds content is not taken for an empty message: the error has its place and its keys."""
     with pytest.raises(InvalidMessage) as caught:
-        fit([{"role": "user", "content": "hi"}, {"role": "user", **content}], model="gemini-2.5-pro")
+        fit(
+            [{"role": "user", "content": "hi"}, {"role": "user", **content}],
+            model="gemini-2.5-pro",
+            dialect_name="openai-chat",
+        )
     assert f"Item 1 of the messages has no content; its keys: {', '.join(['role', *content])}" in str(caught.value)
 
 

@@ -93,15 +93,16 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     result that grew at its end, until something has to be left out again.
 
     Args:
-        messages: Dicts as chat completions or Anthropic's interface take them, or the objects that their SDKs give in their place.
+        messages: Dicts as chat completions, OpenAI's Responses, Anthropic's interface or Gemini's take them, or the objects that their
+            SDKs give in their place: messages, input items or contents.
         model: The model that is called next: its window, tokenizer and rules count.
-        system: Instructions sent beside the list: a text, or Anthropic's list of text blocks.
+        system: Instructions sent beside the list: a text, Anthropic's list of text blocks, or Gemini's content.
         tools: The schemas sent beside it; they take room too.
         policy: A name, a configuration, or a context manager.
         budget: The room: a `Budget`, the number of tokens that the request may occupy, or words that `Budget.parse` reads; the
             model's window unless given, with room for the answer. The bytes and images that the provider takes are kept to besides.
         pinned: The places in the list of messages that must stay in, counted from 0.
-        dialect_name: `openai-chat` or `anthropic`; found from the list unless given.
+        dialect_name: `openai-chat`, `openai-responses`, `anthropic` or `gemini`; found from the list unless given.
         counter: What counts the tokens; the model's own counter unless given.
 
     Raises:
@@ -113,7 +114,10 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     given = dicts_of(items)
     schemas = tuple(tools or ())
     said = dialect(dialect_name, given, schemas, model)
-    read = tuple(_read(said, message, index) for index, message in enumerate(given))
+    for index, message in enumerate(given):
+        said.require(message, index)
+    reader = said.reader()
+    read = tuple(_read(reader, message, index) for index, message in enumerate(given))
     before = listed(read, system=_text(system), tools=tool_specs(schemas), pinned=_places(pinned, len(given)))
     if not before.exchanges and (said.turns or not before.leading):
         raise InvalidInput(
@@ -189,9 +193,9 @@ _TRIES = 4
 """How often the view is made smaller by what writing added: what is added depends on what is left, and hardly on how much."""
 
 
-def _read(said: Dialect, message: Mapping[str, Any], index: int) -> Message:
+def _read(reader: Callable[..., Message], message: Mapping[str, Any], index: int) -> Message:
     try:
-        return said.read(message, id=f"message-{index}", timestamp=0.0)
+        return reader(message, id=f"message-{index}", timestamp=0.0)
     except InvalidMessage as error:
         raise InvalidMessage(
             f"Item {index} of the messages: {error.message}", faults=error.faults, hint=error.hint
@@ -200,7 +204,7 @@ def _read(said: Dialect, message: Mapping[str, Any], index: int) -> Message:
 
 def _foreign(said: Dialect, model: str) -> bool:
     """Tell whether another maker's model is called in the words of OpenAI's interface."""
-    return bool(model) and not said.turns and not model_info(model).family.startswith("openai")
+    return bool(model) and said.name == "openai-chat" and not model_info(model).family.startswith("openai")
 
 
 def _planner(config: str | ContextManager | Mapping[str, Any], model: str) -> Planner:
@@ -214,15 +218,20 @@ def _text(system: object) -> str:
     """Give instructions as one text."""
     if system is None or isinstance(system, str):
         return system or ""
-    if isinstance(system, list | tuple) and all(isinstance(part, Mapping) for part in system):
-        return "\n\n".join(str(part.get("text", "")) for part in system)
-    raise InvalidInput(f"Instructions are a text or a list of text blocks, not a {type(system).__name__}.")
+    parts = system.get("parts") if isinstance(system, Mapping) else system
+    if isinstance(parts, list | tuple) and all(isinstance(part, Mapping) for part in parts):
+        return "\n\n".join(str(part.get("text", "")) for part in parts)
+    raise InvalidInput(
+        f"Instructions are a text, a list of text blocks or a content with parts, not a {type(system).__name__}."
+    )
 
 
 def _with(system: Any, more: str) -> Any:  # noqa: ANN401 - as it was given
     """Give the instructions with more of them; the very object when there are none."""
     if not more:
         return system
+    if isinstance(system, Mapping):
+        return {**system, "parts": [*system["parts"], {"text": more}]}
     if isinstance(system, list | tuple):
         return [*system, {"type": "text", "text": more}]
     return f"{system}\n\n{more}" if system else more

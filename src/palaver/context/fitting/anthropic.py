@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from palaver.context.fitting.pieces import Piece
+from palaver.context.fitting.turns import Turns
 from palaver.messages import (
     Content,
     ImageContent,
@@ -21,7 +22,7 @@ from palaver.messages import (
 from palaver.view import Block
 from palaver.wire.words import BEGINS_WITH_ASSISTANT, from_harness
 
-__all__ = ["in_turns", "written"]
+__all__ = ["TURNS", "written"]
 
 _Dict = dict[str, Any]
 
@@ -79,33 +80,15 @@ def _source(media: Media) -> _Dict:
     return {"type": "base64", "media_type": media.media_type, "data": data}
 
 
-def in_turns(
-    messages: Iterable[tuple[Mapping[str, Any], int | None]],
-) -> Iterator[tuple[Mapping[str, Any], int | None]]:
-    """Join neighbours of one role and let the user speak first, as the interface wants it.
-
-    Args:
-        messages: Each message, and the place in the caller's list of the message that it is.
-
-    Yields:
-        The same, with None in the place of a place for each message that was made here.
-    """
-    last: tuple[Mapping[str, Any], int | None] | None = None
-    for message, index in messages:
-        if last is None and message["role"] == "assistant":
-            last = ({"role": "user", "content": BEGINS_WITH_ASSISTANT}, None)
-        if last is not None and last[0]["role"] == message["role"]:
-            both = [*_as_parts(last[0]["content"]), *_as_parts(message["content"])]
-            last = ({"role": message["role"], "content": both}, None)
-            continue
-        if last is not None:
-            yield last
-        last = (message, index)
-    if last is not None:
-        yield last
+def _joined(one: Mapping[str, Any], other: Mapping[str, Any]) -> _Dict:
+    return {"role": one["role"], "content": [*_as_parts(one["content"]), *_as_parts(other["content"])]}
 
 
 def _as_parts(content: object) -> list[_Dict]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return list(content) if isinstance(content, list | tuple) else []
+
+
+TURNS = Turns("assistant", lambda: {"role": "user", "content": BEGINS_WITH_ASSISTANT}, _joined)
+"""Who speaks when."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from palaver.context.fitting import anthropic, chat
+from palaver.context.fitting import anthropic, chat, gemini, responses
+from palaver.context.fitting.given import WANTED
 from palaver.context.fitting.pieces import Piece
-from palaver.errors import InvalidInput
+from palaver.context.fitting.turns import Turns
+from palaver.errors import InvalidInput, InvalidMessage
 from palaver.log import ToolSpec
 from palaver.messages import Message, from_anthropic_dict, from_chat_dict
 
@@ -22,35 +24,106 @@ class Dialect:
 
     Attributes:
         name: The name, which is also that of the profile its lists are held to.
-        read: Reads a message; keywords are fields of it that are set as they are.
+        key: Where the list stands in a request.
+        says: The keys of a message that hold what it says.
+        reader: Gives what reads the messages of one list, in their order; keywords are fields of a message that are set as they are.
         write: Writes a piece as messages, none where nothing of it can be said.
-        turns: True when neighbours of one role are one message, results are the user's words, and the user speaks first.
+        turns: How it writes turns, where neighbours of one role are one message, results are the user's words, and the user speaks first;
+            None where it does not.
+        beside: What else a request must have, for its list to be judged.
+        system: Where the instructions stand in a request; empty where they are messages.
     """
 
     name: str
-    read: Callable[..., Message]
+    key: str
+    says: frozenset[str]
+    reader: Callable[[], Callable[..., Message]]
     write: Callable[[Piece, Mapping[str, Any]], Iterator[dict[str, Any]]]
-    turns: bool
+    turns: Turns | None = None
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    system: str = ""
 
+    def require(self, message: Mapping[str, Any], index: int) -> None:
+        """Insist that a message is written in this dialect: one whose words stand elsewhere would be taken for an empty one.
+
+        Raises:
+            InvalidMessage: It has none of the keys that hold what is said.
+        """
+        if not self.says & message.keys() and not (self.key == "input" and isinstance(message.get("type"), str)):
+            keys = ", ".join(map(str, message)) or "none"
+            said = f"Item {index} of the messages has no content; its keys: {keys}."
+            raise InvalidMessage(said, hint=f"The list is read as that of {self.name}. {WANTED}")
+
+    def by_model(self, message: Mapping[str, Any]) -> bool:
+        """Tell whether a message is the model's."""
+        if self.turns is not None:
+            return message.get("role") == self.turns.model
+        kind = message.get("type")
+        return message.get("role") == "assistant" or (isinstance(kind, str) and kind.endswith("_call"))
+
+    def instructions(self, body: Mapping[str, Any]) -> str:
+        """Give the instructions that stand beside the list in a request."""
+        found = body.get(self.system) or ()
+        parts = found.get("parts", ()) if isinstance(found, Mapping) else found
+        return "\n\n".join(part["text"] for part in parts)
+
+
+_CONTENT = frozenset({"content"})
+_CHAT = _CONTENT | {
+    "tool_calls",
+    "function_call",
+    "tool_call_id",
+    "refusal",
+    "audio",
+    "reasoning_content",
+    "thinking_blocks",
+}
+_ANY = {"name": "any", "input_schema": {"type": "object"}}
 
 DIALECTS: Mapping[str, Dialect] = MappingProxyType(
     {
         each.name: each
         for each in (
-            Dialect("openai-chat", from_chat_dict, chat.written, turns=False),
-            Dialect("anthropic", from_anthropic_dict, anthropic.written, turns=True),
+            Dialect("openai-chat", "messages", _CHAT, lambda: from_chat_dict, chat.written),
+            Dialect(
+                "openai-responses", "input", _CONTENT, responses.reader, responses.written, beside={"store": False}
+            ),
+            Dialect(
+                "anthropic",
+                "messages",
+                _CONTENT,
+                lambda: from_anthropic_dict,
+                anthropic.written,
+                anthropic.TURNS,
+                {"max_tokens": 1, "tools": [_ANY]},
+                "system",
+            ),
+            Dialect(
+                "gemini",
+                "contents",
+                frozenset({"parts"}),
+                gemini.reader,
+                gemini.written,
+                gemini.TURNS,
+                system="systemInstruction",
+            ),
         )
     }
 )
 """The dialects, by name."""
 
-_ROLES = MappingProxyType(dict.fromkeys(("system", "developer", "tool", "function"), "openai-chat"))
-_KEYS = MappingProxyType(dict.fromkeys(("tool_calls", "tool_call_id", "function_call"), "openai-chat"))
+_ROLES = MappingProxyType(dict.fromkeys(("tool", "function"), "openai-chat") | {"model": "gemini"})
+_KEYS = MappingProxyType(
+    dict.fromkeys(("tool_calls", "tool_call_id", "function_call"), "openai-chat") | {"parts": "gemini"}
+)
 _PARTS = MappingProxyType(
     dict.fromkeys(("image_url", "input_audio", "refusal", "file"), "openai-chat")
     | dict.fromkeys(("tool_use", "tool_result", "thinking", "redacted_thinking", "image", "document"), "anthropic")
+    | dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), "openai-responses")
 )
-"""What only one of the two interfaces has."""
+"""What only one of the interfaces has."""
+_INSTRUCTED = frozenset({"system", "developer"})
+"""Roles that both of OpenAI's interfaces have, and no other."""
 
 
 def dialect(
@@ -68,11 +141,20 @@ def dialect(
             raise InvalidInput(f"There is no dialect {name!r}.", hint=f"Dialects: {', '.join(DIALECTS)}.")
         return DIALECTS[name]
     usual = "anthropic" if "claude" in model.lower() else "openai-chat"
+    if any(message.get("role") in _INSTRUCTED for message in messages):
+        usual = "openai-chat"
     return DIALECTS[next(_signs(messages, tools), usual)]
 
 
 def _signs(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for message in messages:
+        kind = message.get("type")
+        if (
+            isinstance(kind, str)
+            and (kind in responses.ITEMS or kind.endswith("_call"))
+            and "stop_reason" not in message
+        ):
+            yield "openai-responses"
         yield from (_KEYS[key] for key in message if message[key] is not None and key in _KEYS)
         if message.get("role") in _ROLES:
             yield _ROLES[message["role"]]
@@ -81,17 +163,37 @@ def _signs(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, A
             kinds = (part.get("type") for part in content if isinstance(part, Mapping))
             yield from (_PARTS[kind] for kind in kinds if isinstance(kind, str) and kind in _PARTS)
     for tool in tools:
-        if "input_schema" in tool or "function" in tool:
-            yield "anthropic" if "input_schema" in tool else "openai-chat"
+        yield from (_TOOLS[key] for key in _TOOLS if key in tool)
+        if tool.get("type") == "function":
+            yield "openai-responses"
+
+
+_TOOLS = MappingProxyType(
+    {
+        "input_schema": "anthropic",
+        "function": "openai-chat",
+        "functionDeclarations": "gemini",
+        "function_declarations": "gemini",
+    }
+)
+"""The keys of tools that only one of the interfaces has."""
 
 
 def tool_specs(tools: Sequence[Mapping[str, Any]]) -> tuple[ToolSpec, ...]:
-    """Read tool schemas in either dialect; one that a provider runs itself is known by its name alone.
+    """Read tool schemas in any dialect; one that a provider runs itself is known by its name alone.
 
     Raises:
         InvalidInput: One of them is no object.
     """
-    return tuple(map(_spec, tools))
+    return tuple(spec for tool in tools for spec in _specs(tool))
+
+
+def _specs(tool: object) -> Iterator[ToolSpec]:
+    declared = next((tool[key] for key in _DECLARED if key in tool), None) if isinstance(tool, Mapping) else None
+    yield from map(_spec, declared if isinstance(declared, list | tuple) else [tool])
+
+
+_DECLARED = ("functionDeclarations", "function_declarations")
 
 
 def _spec(tool: object) -> ToolSpec:
@@ -101,9 +203,12 @@ def _spec(tool: object) -> ToolSpec:
         )
     inner = tool.get("function")
     said: Mapping[str, Any] = inner if isinstance(inner, Mapping) else tool
-    schema = said.get("parameters", said.get("input_schema"))
+    schema = next((said[key] for key in _SCHEMAS if key in said), None)
     return ToolSpec(
         name=str(said.get("name") or said.get("type") or ""),
         description=str(said.get("description") or ""),
         parameters=schema if isinstance(schema, Mapping) else {},
     )
+
+
+_SCHEMAS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")

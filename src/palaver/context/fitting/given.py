@@ -5,30 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from palaver.context.fitting.gemini import camel
 from palaver.errors import InvalidMessage
 from palaver.messages import Message
 from palaver.messages.value import Value
 
-__all__ = ["dicts_of", "items_of"]
+__all__ = ["WANTED", "dicts_of", "items_of"]
 
-_NESTED = frozenset({"content", "tool_calls"})
+_NESTED = frozenset({"content", "tool_calls", "parts"})
 """The keys under which SDKs' own objects stand in dicts: `{"role": "assistant", "content": response.content}`."""
 
-_SAYS = frozenset(
-    {
-        "content",
-        "tool_calls",
-        "function_call",
-        "tool_call_id",
-        "refusal",
-        "audio",
-        "reasoning_content",
-        "thinking_blocks",
-    }
-)
-"""The keys of a message that hold what it says, in either interface. (Gemini's word is `parts`, that of OpenAI's Responses `output`.)"""
-
-_WANTED = "Pass dicts as chat completions or Anthropic's interface take them, or the message objects of their SDKs."
+WANTED = "Pass dicts as chat completions, OpenAI's Responses, Anthropic's interface or Gemini's take them, or the message objects of their SDKs."
 
 
 def items_of(messages: object) -> tuple[Any, ...]:
@@ -65,14 +52,11 @@ def _dict(item: object, index: int) -> Mapping[str, Any]:
         )
     said = _plain(item)
     if not isinstance(said, Mapping):
-        raise InvalidMessage(f"Item {index} of the messages is a {type(item).__name__}, no message.", hint=_WANTED)
+        raise InvalidMessage(f"Item {index} of the messages is a {type(item).__name__}, no message.", hint=WANTED)
     message: Mapping[str, Any] = said
     if said is not item and hasattr(item, "content"):
         message = {"content": None, **message}  # an SDK's object says nothing of what is None
-    if not _SAYS & message.keys():
-        keys = ", ".join(map(str, message)) or "none"
-        raise InvalidMessage(f"Item {index} of the messages has no content; its keys: {keys}.", hint=_WANTED)
-    return message
+    return camel(message) if "parts" in message else message
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a message
@@ -88,5 +72,10 @@ def _plain(value: Any) -> Any:  # noqa: ANN401 - any value of a message
 
 
 def _dumped(said: object) -> object:
-    """Leave out the lists that hold nothing, such as the `annotations` of a response of OpenAI's: they say nothing either."""
-    return {key: value for key, value in said.items() if value != []} if isinstance(said, Mapping) else said
+    """Leave out the lists that hold nothing, such as the `annotations` of a response of OpenAI's: they say nothing either.
+
+    The `summary` of reasoning is asked for even where it is empty.
+    """
+    if not isinstance(said, Mapping):
+        return said
+    return {key: value for key, value in said.items() if value != [] or key == "summary"}

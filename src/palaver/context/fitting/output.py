@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from palaver.context.fitting.anthropic import in_turns
 from palaver.context.fitting.dialect import Dialect
 from palaver.context.fitting.listing import LIST
 from palaver.context.fitting.pieces import Piece, pieces
+from palaver.context.fitting.turns import in_turns
 from palaver.errors import MissingBlob
 from palaver.log import Handle
 from palaver.messages import Message, TextContent, media_of, thaw
@@ -26,7 +26,7 @@ from palaver.wire import compile as compiled
 __all__ = ["Source", "output", "reread"]
 
 _Dict = dict[str, Any]
-_PLACE = re.compile(r"messages\[(\d+)\]")
+_PLACE = re.compile(r"(?:messages|input|contents)\[(\d+)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,9 @@ def output(source: Source, view: View) -> tuple[list[Any], str, tuple[Change, ..
         The list; the instructions that stood in the caller's list and have no place in one of this dialect; what was changed in
         messages that no policy touched.
     """
-    split = tuple(pieces(view, source.before, source.messages, shared=source.dialect.turns))
+    bound = source.profile.reasoning.form == "blocks"
+    shared = source.dialect.turns is not None
+    split = tuple(pieces(view, source.before, source.messages, shared=shared, bound=bound))
     beside = tuple(block for block in view.system if block.origin is not None and block.origin.dialog == LIST)
     system = "\n\n".join(map(_text, beside)) if source.dialect.turns else ""
     refused: frozenset[int] = frozenset()
@@ -81,7 +83,7 @@ def output(source: Source, view: View) -> tuple[list[Any], str, tuple[Change, ..
     while True:
         leading = () if source.dialect.turns else _leading(source, beside, refused)
         made = [*leading, *_made(source, split, refused)]
-        faults = _faults(source, made)
+        faults = _faults(source, made) if made else {-1: "it would have been empty"}
         if not faults:
             return [each.message for each in made], system, (*changes, *_kept(source, made))
         again = {index: why for index, why in _to_write(made, faults).items() if index not in refused}
@@ -97,10 +99,9 @@ def output(source: Source, view: View) -> tuple[list[Any], str, tuple[Change, ..
 def reread(source: Source, out: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
     """Read the list that is given back; what is the caller's own was read before."""
     own = {id(message): read for message, read in zip(source.given, source.messages, strict=True)}
-    return tuple(
-        own.get(id(message)) or source.dialect.read(message, id=f"message-{index}", timestamp=0.0)
-        for index, message in enumerate(out)
-    )
+    reader = source.dialect.reader()
+    read = [reader(message, id=f"message-{index}", timestamp=0.0) for index, message in enumerate(out)]
+    return tuple(own.get(id(message), again) for message, again in zip(out, read, strict=True))
 
 
 def _to_write(made: Sequence[_Made], faults: Mapping[int, str]) -> Mapping[int, str]:
@@ -126,10 +127,11 @@ def _text(block: Block) -> str:
 
 def _made(source: Source, split: Sequence[Piece], refused: frozenset[int]) -> Iterator[_Made]:
     made = _written(source, split, refused)
-    if not source.dialect.turns:
+    turns = source.dialect.turns
+    if turns is None:
         yield from made
         return
-    for message, index in in_turns((each.message, each.index) for each in made):
+    for message, index in in_turns(((each.message, each.index) for each in made), turns):
         yield _Made(message, index)
 
 
@@ -167,10 +169,10 @@ def _passes(source: Source, fault: Violation) -> bool:
 
 def _violations(source: Source, made: Sequence[_Made]) -> Iterator[tuple[int, Violation]]:
     """Give what the profile refuses, each with the place of its message, -1 for none of them."""
-    body: _Dict = {"model": source.model or "any", "messages": [each.message for each in made]}
-    if source.dialect.turns:
-        body |= {"max_tokens": 1, "tools": [{"name": "any", "input_schema": {"type": "object"}}]}
-    history = bool(made) and made[-1].message.get("role") == "assistant"
+    said = source.dialect
+    body: _Dict = {**({} if said.name == "gemini" else {"model": source.model or "any"}), **said.beside}
+    body[said.key] = [each.message for each in made]
+    history = bool(made) and said.by_model(made[-1].message)
     for fault in validate(body, source.profile, as_history=history):
         place = _PLACE.match(fault.path)
         yield int(place[1]) if place else -1, fault
@@ -191,6 +193,6 @@ def _compiled(source: Source, view: View, why: str) -> tuple[list[Any], str, tup
         replace(view, system=beside, tools=()), source.profile, Call(model=source.model or "any", cache=False), load
     )
     body = thaw(request.body)
-    system = "\n\n".join(part["text"] for part in body.get("system", ())) if source.dialect.turns else ""
+    system = source.dialect.instructions(body)
     whole = Change(None, "list", How.CHANGED, f"written anew, because the provider would have refused it: {why}")
-    return body["messages"], system, (whole, *(change for change in request.report if change.what != "tool"))
+    return body[source.dialect.key], system, (whole, *(change for change in request.report if change.what != "tool"))

@@ -44,7 +44,7 @@ class Piece:
     own: bool
 
 
-def pieces(view: View, before: View, messages: Sequence[Message], *, shared: bool) -> Iterator[Piece]:
+def pieces(view: View, before: View, messages: Sequence[Message], *, shared: bool, bound: bool) -> Iterator[Piece]:
     """Give the pieces of a view of a list, in order.
 
     Args:
@@ -52,9 +52,10 @@ def pieces(view: View, before: View, messages: Sequence[Message], *, shared: boo
         before: The view of the whole list.
         messages: The list.
         shared: True when results and the user's words may stand in one message.
+        bound: True when thinking is signed for the words before it, so that it cannot be sent once they were edited.
     """
     whole = _whole(before)
-    for (index, _, _), group in groupby(_stream(view), key=lambda item: _key(item, shared=shared)):
+    for (index, _, _), group in groupby(_stream(view, bound=bound), key=lambda item: _key(item, shared=shared)):
         blocks = tuple((side, block) for side, block, _ in group)
         places = tuple(block.origin for _, block in blocks)
         own = (
@@ -66,7 +67,7 @@ def pieces(view: View, before: View, messages: Sequence[Message], *, shared: boo
         yield Piece(side=blocks[0][0], blocks=blocks, index=index, own=own)
 
 
-def _stream(view: View) -> Iterator[tuple[Side, Block, int]]:
+def _stream(view: View, *, bound: bool) -> Iterator[tuple[Side, Block, int]]:
     """Give every block with its side and a number that parts derived texts from each other.
 
     Thinking that was signed for words which have been edited since is left out, as it is on the wire.
@@ -76,7 +77,7 @@ def _stream(view: View) -> Iterator[tuple[Side, Block, int]]:
         for turn in exchange.turns:
             for block in turn.blocks:
                 number += 1
-                if not (exchange.stale and isinstance(block.content, ThinkingContent)):
+                if not (bound and exchange.stale and isinstance(block.content, ThinkingContent)):
                     yield _side(turn, derived=exchange.derived), block, number
 
 
