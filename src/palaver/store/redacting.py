@@ -1,0 +1,101 @@
+"""A store that redacts what is written, before it is written: the one gate that every writer goes through, whoever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar, cast
+
+from palaver.ids import BlobId, DialogId, SessionId
+from palaver.log import Draft, Entry, Header, Inbox, LateResult, MessageEntry, Node, decode_entry, draft
+from palaver.log.redaction import Redactor, redact_body, redact_json
+from palaver.messages import hydrate
+from palaver.store.protocol import SessionRecord, Store
+
+__all__ = ["RedactingStore", "redacted_entry", "redacting"]
+
+_Entry = TypeVar("_Entry", bound=Entry)
+
+
+class RedactingStore:
+    """Hands everything on to another store; entries, names and metadata without the secrets that a redactor finds in them.
+
+    What is read is what was written. Entries that are copied from another store (`take_entries`) are taken as they are.
+
+    Attributes:
+        inner: The store.
+        redactor: The redactor.
+    """
+
+    def __init__(self, store: Store, redactor: Redactor) -> None:
+        self.inner = store
+        self.redactor = redactor
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
+        return getattr(self.inner, name)
+
+    def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+        """Append entries without their secrets."""
+        return self.inner.append(dialog_id, [self._clean(one) for one in drafts], turn_head)
+
+    def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
+        """Add an entry without its secrets beside a turn."""
+        return self.inner.annotate(dialog_id, self._clean(draft))
+
+    def create_session(self, record: SessionRecord) -> None:
+        """Write a session whose name, working folder and metadata hold no secrets."""
+        self.inner.create_session(
+            replace(
+                record,
+                name=self._text(record.name),
+                workdir=self._text(record.workdir),
+                metadata=self._fields(record.metadata),
+            )
+        )
+
+    def update_session(self, session_id: SessionId, **changes: Any) -> SessionRecord:  # noqa: ANN401 - each field has a type of its own
+        """Change a session; what is written holds no secrets."""
+        for name in ("name", "workdir"):
+            if isinstance(changes.get(name), str):
+                changes[name] = self._text(changes[name])
+        if isinstance(changes.get("metadata"), Mapping):
+            changes["metadata"] = self._fields(changes["metadata"])
+        return self.inner.update_session(session_id, **changes)
+
+    def create_dialog(self, node: Node) -> Node:
+        """Write a node whose metadata holds no secrets."""
+        return self.inner.create_dialog(replace(node, metadata=self._fields(node.metadata)))
+
+    def stored(self, entry: _Entry) -> _Entry:
+        """Give an entry as it will be written."""
+        return redacted_entry(entry, self.redactor)
+
+    def _clean(self, one: Draft) -> Draft:
+        return one._replace(body=redact_body(bytes(one.body), self.redactor))
+
+    def _text(self, text: str) -> str:
+        return self.redactor.redact(text).text
+
+    def _fields(self, fields: Mapping[str, object]) -> Mapping[str, object]:
+        made: Mapping[str, object] = redact_json(fields, self.redactor)
+        return made
+
+
+def redacting(store: Store, redactor: Redactor) -> Store:
+    """Give a store that redacts what is written through it; one that does so already, with the same redactor, is given back."""
+    if isinstance(store, RedactingStore) and store.redactor is redactor:
+        return cast("Store", store)
+    return cast("Store", RedactingStore(store, redactor))
+
+
+def redacted_entry(entry: _Entry, redactor: Redactor) -> _Entry:
+    """Give an entry without its secrets, with its media in memory as they were; the same object where there are none."""
+    ready, blobs = draft(entry)
+    body = redact_body(ready.body, redactor)
+    if body == ready.body:
+        return entry
+    made = decode_entry(body)
+    if isinstance(made, MessageEntry | Inbox | LateResult):
+        message = hydrate(made.message, lambda digest: blobs[BlobId(digest)]) if blobs else made.message
+        made = made.model_copy(update={"message": message})
+    return cast("_Entry", made)
