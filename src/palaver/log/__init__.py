@@ -1,6 +1,7 @@
 """The log: immutable entries, their headers, what may follow what, and the tree of dialogs. Pure: nothing here reads or writes."""
 
 from palaver.log.codec import decode_entry, draft
+from palaver.log.damaged import decoded
 from palaver.log.entries import (
     KINDS,
     Approval,
@@ -95,6 +96,7 @@ __all__ = [
     "child_of",
     "clip",
     "decode_entry",
+    "decoded",
     "draft",
     "from_header",
     "is_note",

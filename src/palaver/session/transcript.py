@@ -8,7 +8,7 @@ from typing import NamedTuple, overload
 
 from palaver.errors import StoreDamaged
 from palaver.ids import BlobId, DialogId
-from palaver.log import NOTHING, Handle, Header, MessageEntry, Reader, Span, decode_entry
+from palaver.log import NOTHING, Handle, Header, MessageEntry, Reader, Span, decoded
 from palaver.messages import Message, hydrate
 from palaver.store.protocol import Store
 
@@ -102,17 +102,17 @@ def _fragments(reader: Reader, held: Iterable[Stretch]) -> Iterator[_Fragment]:
         bodies = reader.bodies(span.dialog, span.start, span.stop)
         for header, (seq, body) in zip(headers, bodies, strict=True):
             if header.kind == "message":
-                yield _Fragment(message_in(body, Handle(span.dialog, seq)), begins(header, number))
+                yield _Fragment(message_in(reader, Handle(span.dialog, seq), body), begins(header, number))
             number = header.number  # noqa: PLW2901 - it counts on from what the stretch begins with
 
 
-def message_in(body: bytes, handle: Handle) -> Message:
-    """Read the message of a message entry.
+def message_in(reader: Reader, handle: Handle, body: bytes) -> Message:
+    """Read the message of a message entry, or what stands for it where its bytes are no entry any more.
 
     Raises:
-        StoreDamaged: It is none.
+        StoreDamaged: It is another entry.
     """
-    entry = decode_entry(body)
+    entry = decoded(reader, handle, body)
     if not isinstance(entry, MessageEntry):
         raise StoreDamaged(str(handle), f"its header says message, its body {entry.kind}")
     return entry.message

@@ -20,7 +20,7 @@ from palaver.log import (
     Run,
     Span,
     clip,
-    decode_entry,
+    decoded,
     lineage,
 )
 
@@ -90,7 +90,7 @@ def material(reader: Reader, node: Node, upto: Header, *, whole: bool) -> Materi
             seq = (upto if own else reader.header(span.dialog, span.stop - 1)).view_base
             if seq < span.start:
                 continue
-            entry = decode_entry(reader.body(span.dialog, seq))
+            entry = decoded(reader, Handle(span.dialog, seq), reader.body(span.dialog, seq))
             if isinstance(entry, Compaction) and _complete(entry, spans[: index + 1]):
                 beside = Span(span.dialog, max(entry.base + 1, span.start), seq)  # what came while it was made
                 after = Span(span.dialog, seq + 1, span.stop)
@@ -118,9 +118,15 @@ def read(reader: Reader, dialog_id: DialogId, pieces: Sequence[Span | Derived]) 
             continue
         dialog, inherited = piece.dialog, piece.dialog != dialog_id
         for seq, body in reader.bodies(dialog, piece.start, piece.stop):
-            entry = decode_entry(body)
+            handle = Handle(dialog, seq)
+            entry = decoded(reader, handle, body)
             if entry.kind in _READ:
-                yield Line(Handle(dialog, seq), entry, len(body), inherited)
+                yield Line(handle, entry, len(body), inherited)
 
 
-_READ = frozenset(kind for kind, law in RULES.items() if law.shown) | {"pin", "quarantine", "model_change"}
+_READ = frozenset(kind for kind, law in RULES.items() if law.shown) | {
+    "pin",
+    "quarantine",
+    "model_change",
+    "constraint",
+}
