@@ -1,0 +1,143 @@
+"""The baselines of offline retention, made again: future-reference recall of masks and tails on recorded tau-bench sessions.
+
+    python -m bench.baselines PATH       PATH: the recorded airline runs of gpt-4o (tau-bench, historical_trajectories)
+
+The figures to compare with are those of the project's reference on compaction (section 6), computed by a script of its own, which is not kept:
+masks that keep the results of the last 1, 2 and 5 calls, tails of 4 and 8 messages. There identifiers were found by another pattern, masked text had
+one word, and a tail parted calls from results; here every law holds. docs/lab.md says what that changes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from typing import ClassVar
+
+from rich.console import Console
+from rich.table import Table
+
+from palaver.context import Ledger, Policy
+from palaver.context.ground import Ground, Room
+from palaver.context.notice import NOTICE
+from palaver.context.operators import Mask, mask
+from palaver.context.steps import laid_out, plan_of
+from palaver.lab import Settings, run_lab
+from palaver.lab.scores import SCORES
+from palaver.log import Handle
+from palaver.tokens import Budget, Rates
+from palaver.view import Drop, Plan, View
+
+KNOWN = {
+    "Mask1": (0.825, 0.77),
+    "Mask2": (0.866, 0.81),
+    "Mask5": (0.950, 0.90),
+    "Tail4": (0.613, None),
+    "Tail8": (0.799, None),
+}
+"""Recall, and the share of the whole view that is left, as the reference has them."""
+
+_MODEL = "gpt-4o"
+
+
+def _masked(handle: Handle, text: str) -> str:  # noqa: ARG001 - one word, whatever it stands for
+    return "<MASKED>"
+
+
+class _Masks(Policy):
+    """Shows the results of the last calls, and one word in the place of older ones, at every step."""
+
+    results: ClassVar[int]
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - the view says it all
+        """Mask."""
+        ground = Ground(view, ledger.meter, Room.of(budget, ledger.meter.view(view)), NOTICE)
+        masking = mask(Mask(n=self.results, words=_masked))
+        return plan_of(ground, laid_out(ground, masking, always=masking), self.name)
+
+
+class _Tail(Policy):
+    """Shows the last messages, and what every view must hold."""
+
+    messages: ClassVar[int]
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - the view says it all
+        """Drop what is older."""
+        keep = set(view.protected())
+        left = self.messages
+        for index in range(len(view.exchanges) - 1, -1, -1):
+            if left <= 0:
+                break
+            keep.add(index)
+            left -= view.exchanges[index].messages
+        return Plan(policy=self.name, drops=tuple(Drop(index=n) for n in range(len(view.exchanges)) if n not in keep))
+
+
+class Mask1(_Masks):
+    """The last result."""
+
+    name, results = "mask-1", 1
+
+
+class Mask2(_Masks):
+    """The last two results."""
+
+    name, results = "mask-2", 2
+
+
+class Mask5(_Masks):
+    """The last five results."""
+
+    name, results = "mask-5", 5
+
+
+class Tail4(_Tail):
+    """The last four messages."""
+
+    name, messages = "tail-4", 4
+
+
+class Tail8(_Tail):
+    """The last eight messages."""
+
+    name, messages = "tail-8", 8
+
+
+def main() -> None:
+    """Replay, and print what came of it beside what is known."""
+    parser = argparse.ArgumentParser(
+        prog="bench.baselines", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("path", type=Path)
+    path = parser.parse_args().path
+    here = Path(__file__).resolve()
+    settings = Settings(
+        paths=(path,), policies=("full", *(f"{here}:{name}" for name in KNOWN)), model=_MODEL, resamples=200
+    )
+    with tempfile.TemporaryDirectory(prefix="palaver-baselines-") as folder:
+        found = run_lab(settings, Path(folder))
+    whole = next(row for row in found.rows if row.policy == "full").scores["tokens"].value or 1.0
+    grid = Table("policy", "references", "FRR", "known", "view", "known", "broken", box=None)
+    for row in found.rows:
+        name = row.policy.rpartition(":")[2]
+        recall, share = KNOWN.get(name, (1.0, 1.0))
+        size = (row.scores["tokens"].value or 0.0) / whole
+        grid.add_row(
+            name,
+            row.status,
+            f"{row.scores['frr'].value or 0:.3f}",
+            f"{recall:.3f}",
+            f"{size:.2f}",
+            "" if share is None else f"{share:.2f}",
+            f"{row.broken}",
+        )
+    console = Console(highlight=False, width=120)
+    console.print(grid)
+    console.print(f"FRR: {SCORES['frr'][0]}.")
+    for problem in found.problems:
+        if problem.kind in {"invalid policy", "violation", "policy failed"}:
+            console.print(f"{problem.kind}: {problem.policy.rpartition(':')[2]}: {problem.text}", markup=False)
+
+
+if __name__ == "__main__":
+    main()
