@@ -19,7 +19,7 @@ from palaver.view import Manifest, View, changed, fold, manifest, patched, resto
 from palaver.wire import COMPILER, Call, Request, profile
 from palaver.wire import compile as compile_request
 
-__all__ = ["Invocations", "ModelCall"]
+__all__ = ["Invocations", "ModelCall", "newest_view"]
 
 VERSION = 1
 """The version of what an invocation's manifest holds."""
@@ -67,6 +67,12 @@ class ModelCall:
         """The request in figures: `profile`, `digest` (SHA-256 of the canonical bytes), `bytes`, and the `compiler`'s version."""
         return self._data["request"] if self.reproducible else {}
 
+    @property
+    def decision(self) -> Mapping[str, Any] | None:
+        """What a schedule decided before it, with the numbers; None where nothing was scheduled (docs/scheduling.md)."""
+        data = self.entry.manifest
+        return data.get("decision") if isinstance(data, Mapping) else None
+
     def view(self) -> View:
         """Give what the model saw.
 
@@ -94,6 +100,8 @@ class ModelCall:
 
     @property
     def _data(self) -> Mapping[str, Any]:
+        if self.entry.erased is not None:
+            raise NotReproducible(f"What call {self.number} saw was erased (receipt {self.entry.erased.receipt}).")
         if not self.reproducible:
             raise NotReproducible(f"Call {self.number} was recorded by another program, without what it saw.")
         data: Mapping[str, Any] = self.entry.manifest
@@ -152,7 +160,11 @@ class Latest(NamedTuple):
 
 
 def recorded(
-    folded: Callable[[int], View], dialog_id: DialogId, request: Request, before: Latest | None
+    folded: Callable[[int], View],
+    dialog_id: DialogId,
+    request: Request,
+    before: Latest | None,
+    decision: Mapping[str, Any] | None = None,
 ) -> tuple[Invocation, Latest]:
     """Give the entry that records a call, and what the next one is to be a difference to (its `seq` is still to be filled in).
 
@@ -161,6 +173,7 @@ def recorded(
         dialog_id: The dialog that the call is made for.
         request: The request as it is to be sent.
         before: The call before, or None.
+        decision: What a schedule decided before it, as JSON values; None where nothing was scheduled.
 
     Raises:
         InvalidInput: The request was not compiled from a view of this dialog.
@@ -174,6 +187,8 @@ def recorded(
     saw = manifest(view, folded(view.at))
     asked = thaw(_calls().dump_python(request.call, mode="json", exclude_defaults=True))
     data: dict[str, Any] = {"version": VERSION, "request": _figures(request)}
+    if decision is not None:
+        data["decision"] = dict(decision)
     if before is None or before.depth >= _DEEPEST:
         data |= {"saw": saw, "call": asked}
         return Invocation(model=request.model, manifest=data), Latest(-1, 0, saw, asked)
@@ -185,14 +200,28 @@ def recorded(
 
 def latest(store: Store, dialog_id: DialogId) -> Latest | None:
     """Find the dialog's newest own call that was recorded with what it saw; None where there is none near."""
+    found = _newest(store, dialog_id)
+    if found is None:
+        return None
+    place, data = found
+    chain = sum(1 for _ in _chain(store, place, data))
+    return Latest(place.seq, chain - 1, _whole(store, place, data), thaw(_call_of(store, place, data)))
+
+
+def newest_view(store: Store, dialog_id: DialogId) -> View:
+    """Give what the model saw when a dialog's newest call was recorded; the view of the log where no call was, or not near."""
+    found = _newest(store, dialog_id)
+    return fold(store, dialog_id) if found is None else _view(store, found[0], _whole(store, *found))
+
+
+def _newest(store: Store, dialog_id: DialogId) -> tuple[Handle, Mapping[str, Any]] | None:
+    """Find the newest own call that was recorded with what it saw, among the newest entries."""
     for header in islice(store.headers(dialog_id, reverse=True), _SEARCHED):
         if header.kind == "invocation":
             place = Handle(dialog_id, header.seq)
-            entry = decode_entry(store.body(*place[:2]))
+            entry = decode_entry(store.body(dialog_id, header.seq))
             if isinstance(entry, Invocation) and _is_ours(entry):
-                chain = sum(1 for _ in _chain(store, place, entry.manifest))
-                saw = _whole(store, place, entry.manifest)
-                return Latest(header.seq, chain - 1, saw, thaw(_call_of(store, place, entry.manifest)))
+                return place, entry.manifest
     return None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palaver.errors import InvalidHandle, UnknownDialog, UnknownHandle
+from palaver.errors import Erased, InvalidHandle, UnknownDialog, UnknownHandle
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Entry, Handle, Inbox, Instructions, LateResult, MessageEntry, decode_entry
 from palaver.messages import Content, TextContent, hydrate
@@ -42,10 +42,13 @@ def recall(store: Store, session_id: SessionId, handle: Handle | str) -> Entry |
     Raises:
         InvalidHandle: The text is not spelt like a handle.
         UnknownHandle: The session has no such entry or block.
+        Erased: It was there and was erased.
         MissingBlob: The store has lost the bytes of a medium in it.
     """
     place = whole(store, session_id, handle)
     entry = decode_entry(store.body(place.dialog, place.seq))
+    if entry.erased is not None and not entry.erased.part:
+        raise Erased("entry", str(place), entry.erased.at, entry.erased.receipt)
     if isinstance(entry, MessageEntry | Inbox | LateResult):
         message = hydrate(entry.message, lambda digest: store.blob(BlobId(digest)))
         entry = entry.model_copy(update={"message": message})

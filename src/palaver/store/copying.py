@@ -16,9 +16,10 @@ from hashlib import sha256
 from itertools import chain
 from typing import Protocol, TypeAlias, runtime_checkable
 
-from palaver.errors import InvalidInput, UnknownSession
+from palaver.errors import Erased, InvalidInput, NotFound, UnknownSession
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Header, Node
+from palaver.store.erasing import Erasing
 from palaver.store.protocol import SessionRecord, Store
 from palaver.store.records import CHANGEABLE, metadata_text
 
@@ -102,15 +103,40 @@ def copy_store(source: Store, target: Store, progress: Progress = lambda _what, 
         if not target.has_blob(blob):
             target.put_blob(source.blob(blob))
     ids = _session_ids(source)
-    refused: list[str] = []
+    refused = list(_carry_erasures(source, target))
     written = 0
     for done, session_id in enumerate(ids):
         progress("copying", done, len(ids))
         try:
             written += _copy_session(source, target, session_id)
-        except InvalidInput as error:
+        except (InvalidInput, Erased) as error:
             refused.append(f"session {session_id}: {error.message}")
     return replace(_prove(source, target, ids, progress, refused), written=written)
+
+
+def _carry_erasures(source: Store, target: Store) -> Iterator[str]:
+    """Let the target remember what the source has erased, and tell what of it the target still holds: a copy deletes nothing."""
+    if not (isinstance(source, Erasing) and isinstance(target, Erasing)):
+        return
+    for thing, name, gone in source.all_gone():
+        if _holds(target, thing, name):
+            yield f"{thing} {name}: it was erased in the source and is in the target still (receipt {gone.receipt})"
+        elif target.gone(thing, name) is None:
+            with target.erasing() as eraser:
+                eraser.remember([(thing, name)], gone)
+
+
+def _holds(store: Store, thing: str, name: str) -> bool:
+    try:
+        if thing == "session":
+            store.session(SessionId(name))
+        elif thing == "dialog":
+            store.node(DialogId(name))
+        else:
+            return False
+    except (NotFound, Erased):
+        return False
+    return True
 
 
 def _session_ids(store: Store) -> list[SessionId]:
@@ -144,7 +170,9 @@ def _copy_entries(source: Copyable, target: Copyable, dialog_id: DialogId) -> in
     there = target.last(dialog_id)
     start = there.seq + 1
     if there.seq > source.last(dialog_id).seq or (start and there != source.header(dialog_id, there.seq)):
-        raise InvalidInput(f"dialog {dialog_id} went on otherwise in the target")
+        raise InvalidInput(
+            f"dialog {dialog_id} went on otherwise in the target, or entries of it were erased in one of them"
+        )
     written = 0
     for batch in _batches(source, dialog_id, start):
         target.take_entries(dialog_id, batch)
@@ -240,7 +268,7 @@ def _parts(store: Copyable, session_id: SessionId) -> dict[str, str]:
     """Give the digests of all that a store gives of a session, by what it is."""
     try:
         record = store.session(session_id)
-    except UnknownSession:
+    except (UnknownSession, Erased):
         return {}
     parts = {"its record": _digest(_fields(record))}
     for node in store.nodes(session_id):

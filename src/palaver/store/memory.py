@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -23,9 +23,11 @@ from palaver.errors import (
 from palaver.ids import BlobId, DialogId, SessionId, now
 from palaver.log import NOTHING, Draft, Handle, Header, Node, body_digest, next_header, rule
 from palaver.store import text
+from palaver.store.erasing import Eraser, Gone, KeptReceipt, Placed, Thing, retotalled
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import (
+    MIN_PREFIX_DIGITS,
     SHORT_DIGITS,
     check_changes,
     check_drafts,
@@ -82,6 +84,7 @@ class MemoryStore:
     durability = Durability.MEMORY
     capabilities = frozenset({Capability.SEARCH})
     url = "memory:"
+    beyond: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         self._guard = _Guard()
@@ -90,18 +93,23 @@ class MemoryStore:
         self._blobs: dict[BlobId, bytes] = {}
         self._sources: dict[str, SourceRecord] = {}
         self._leases: dict[str, Lease] = {}
+        self._gone: dict[tuple[Thing, str], Gone] = {}
+        self._receipts: dict[str, KeptReceipt] = {}
+        self._files: dict[SessionId, tuple[str, ...]] = {}
 
     @contextmanager
     def together(self) -> Iterator[None]:
         """Make one step of the writes that this thread makes inside the block."""
         with self._guard:
             sessions, blobs, sources = dict(self._sessions), dict(self._blobs), dict(self._sources)
-            leases = dict(self._leases)
+            leases, gone = dict(self._leases), dict(self._gone)
+            receipts, files = dict(self._receipts), dict(self._files)
             logs = {dialog_id: (log, len(log.headers), len(log.texts)) for dialog_id, log in self._logs.items()}
             try:
                 yield
             except BaseException:
                 self._sessions, self._blobs, self._sources, self._leases = sessions, blobs, sources, leases
+                self._gone, self._receipts, self._files = gone, receipts, files
                 self._logs = {dialog_id: log.cut(headers, texts) for dialog_id, (log, headers, texts) in logs.items()}
                 raise
 
@@ -111,6 +119,7 @@ class MemoryStore:
         """Write a new session."""
         kept = checked(record)
         with self._guard:
+            self._refuse_gone("session", record.session_id)
             if record.session_id in self._sessions:
                 raise InvalidInput(f"Session {record.session_id} exists already.")
             self._sessions[record.session_id] = kept
@@ -123,6 +132,7 @@ class MemoryStore:
     def _session(self, session_id: SessionId) -> SessionRecord:
         found = self._sessions.get(session_id)
         if found is None:
+            self._refuse_gone("session", session_id)
             raise UnknownSession(session_id)
         return found
 
@@ -159,6 +169,7 @@ class MemoryStore:
     def _log(self, dialog_id: DialogId) -> _Log:
         found = self._logs.get(dialog_id)
         if found is None:
+            self._refuse_gone("dialog", dialog_id)
             raise UnknownDialog(dialog_id)
         return found
 
@@ -176,7 +187,8 @@ class MemoryStore:
             short = node.dialog_id[:SHORT_DIGITS]
             if node.dialog_id in self._logs or any(other.dialog_id.startswith(short) for other in tree):
                 raise taken(node)
-            kept = replace(kept, order=len(tree))
+            self._refuse_gone("dialog", node.dialog_id)
+            kept = replace(kept, order=max((other.order for other in tree), default=-1) + 1)
             self._logs[node.dialog_id] = _Log(kept)
             return kept
 
@@ -197,6 +209,7 @@ class MemoryStore:
             nodes = (log.node for log in self._logs.values() if session_id in (None, log.node.session_id))
             found = sorted(node.dialog_id for node in nodes if node.dialog_id.startswith(prefix))
         if not found:
+            self._refuse_gone("dialog", prefix)
             raise UnknownDialog(prefix)
         if len(found) > 1:
             raise Ambiguous(prefix, found)
@@ -381,6 +394,55 @@ class MemoryStore:
             made = self._leases[name] = change(self._leases.get(name, Lease(name)), now())
             return made
 
+    # --- erasing (`palaver.store.erasing`) ----------------------------------------------------------------------------------------
+
+    @contextmanager
+    def erasing(self) -> Iterator[Eraser]:
+        """Begin an erasure: nobody else writes before its end."""
+        with self.together():
+            yield MemoryEraser(self)
+
+    def _refuse_gone(self, thing: Thing, name: str) -> None:
+        found = self.gone(thing, name)
+        if found is not None:
+            raise found.error(thing, name)
+
+    def gone(self, thing: Thing, name: str) -> Gone | None:
+        """Tell whether something was erased."""
+        with self._guard:
+            found = self._gone.get((thing, name))
+            if found is None and thing == "dialog" and len(name) >= MIN_PREFIX_DIGITS:
+                known = sorted(one for kind, one in self._gone if kind == thing and one.startswith(name))
+                found = self._gone[thing, known[0]] if known else None
+            return found
+
+    def all_gone(self) -> Iterator[tuple[Thing, str, Gone]]:
+        """Give all that is remembered to be erased."""
+        with self._guard:
+            return iter([(thing, name, self._gone[thing, name]) for thing, name in sorted(self._gone)])
+
+    def receipts(self) -> tuple[KeptReceipt, ...]:
+        """Give all receipts, the oldest first."""
+        with self._guard:
+            return tuple(self._receipts.values())
+
+    def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:  # noqa: ARG002 - nothing lies anywhere else
+        """Do nothing: what is deleted in memory is nowhere else."""
+        with self._guard:
+            return ()
+
+    def note_file(self, session_id: SessionId, path: str) -> None:
+        """Remember that a session was written to a file."""
+        with self._guard:
+            self._session(session_id)
+            self._files[session_id] = tuple(sorted({*self._files.get(session_id, ()), path}))
+
+    def files(self, session_id: SessionId) -> tuple[str, ...]:
+        """Give the files that a session was written to."""
+        with self._guard:
+            self._session(session_id)
+            return self._files.get(session_id, ())
+
     def close(self) -> None:
         """Forget everything."""
         self._guard.open = False
@@ -392,6 +454,76 @@ class MemoryStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class MemoryEraser:
+    """What may be done inside an erasure of a store in memory. A changed log is a new one: the old one is what an undo goes back to."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self._store = store
+
+    def put_in_place(self, dialog_id: DialogId, placed: Sequence[Placed]) -> None:
+        """Overwrite entries, and set the sizes of all that follow."""
+        log = self._store._log(dialog_id)  # noqa: SLF001 - the other half of one thing
+        for one in placed:
+            self._store._place(dialog_id, one.seq)  # noqa: SLF001 - as above
+        bodies = list(log.bodies)
+        texts = list(log.texts)
+        for one in placed:
+            bodies[one.seq] = bytes(one.body)
+            if one.seq < len(texts):
+                texts[one.seq] = ""
+        self._store._logs[dialog_id] = _Log(log.node, list(retotalled(log.headers, placed, 0)), bodies, texts)  # noqa: SLF001 - as above
+
+    def clear_dialog(self, dialog_id: DialogId) -> None:
+        """Empty a node's metadata."""
+        log = self._store._log(dialog_id)  # noqa: SLF001 - as above
+        node = replace(log.node, metadata={})
+        self._store._logs[dialog_id] = _Log(node, list(log.headers), list(log.bodies), list(log.texts))  # noqa: SLF001 - as above
+
+    def remove_dialogs(self, dialog_ids: Collection[DialogId]) -> None:
+        """Delete dialogs."""
+        for dialog_id in dialog_ids:
+            self._store._log(dialog_id)  # noqa: SLF001 - as above
+            del self._store._logs[dialog_id]  # noqa: SLF001 - as above
+
+    def remove_session(self, session_id: SessionId) -> None:
+        """Delete a session."""
+        store = self._store
+        store._session(session_id)  # noqa: SLF001 - as above
+        del store._sessions[session_id]  # noqa: SLF001 - as above
+        store._files.pop(session_id, None)  # noqa: SLF001 - as above
+        store._sources = {name: one for name, one in store._sources.items() if one.session_id != session_id}  # noqa: SLF001 - as above
+
+    def remove_leases(self, ids: Collection[str]) -> None:
+        """Delete leases whose name holds an id."""
+        store = self._store
+        kept = {name: lease for name, lease in store._leases.items() if not any(one in name for one in ids)}  # noqa: SLF001 - as above
+        store._leases = kept  # noqa: SLF001 - as above
+
+    def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
+        """Give those payloads that nothing names."""
+        store, left = self._store, set(blob_ids)
+        for log in store._logs.values() if left else ():  # noqa: SLF001 - as above
+            left = {one for one in left if not any(one.encode() in body for body in log.bodies)}
+        for source in store._sources.values() if left else ():  # noqa: SLF001 - as above
+            listing = b"" if source.raw is None else store._blobs.get(source.raw, b"")  # noqa: SLF001 - as above
+            left = {one for one in left - {source.raw, source.index} if one.encode() not in listing}
+        return frozenset(left)
+
+    def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
+        """Delete payloads."""
+        for one in blob_ids:
+            self._store._blobs.pop(one, None)  # noqa: SLF001 - as above
+
+    def remember(self, things: Collection[tuple[Thing, str]], gone: Gone) -> None:
+        """Remember what was erased."""
+        for one in things:
+            self._store._gone.setdefault(one, gone)  # noqa: SLF001 - as above
+
+    def keep_receipt(self, receipt: KeptReceipt) -> None:
+        """Write a receipt."""
+        self._store._receipts[receipt.receipt_id] = receipt  # noqa: SLF001 - as above
 
 
 def _hits(log: _Log, wanted: Sequence[str]) -> Iterator[Hit]:

@@ -24,13 +24,13 @@ from palaver.errors import (
     StoreDamaged,
     StoreError,
     StoreUnavailable,
-    UnknownDialog,
     UnknownHandle,
 )
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
 from palaver.store.postgres.connections import Connection, Connections, ask
 from palaver.store.postgres.faults import NeverReached, busy, unknown_outcome
+from palaver.store.postgres.gone import unknown_dialog
 from palaver.store.postgres.statements import Row, statements
 from palaver.store.postgres.texts import given, held
 from palaver.store.postgres.transactions import one_statement, reading, writing
@@ -233,7 +233,7 @@ def newest(connection: Connection, dialog_id: DialogId) -> End:
     """Give a dialog's number and its newest header, `NOTHING` when it has none."""
     row = ask(connection, "newest_header", (held(dialog_id),)).fetchone()
     if row is None:
-        raise UnknownDialog(dialog_id)
+        raise unknown_dialog(connection, dialog_id)
     return End(row[0], NOTHING if row[1] is None else header(row[1:]))
 
 
@@ -241,7 +241,7 @@ def end(connection: Connection, dialog_id: DialogId) -> tuple[int, int]:
     """Give a dialog's number and how many own entries it holds."""
     row = ask(connection, "dialog_end", (held(dialog_id),)).fetchone()
     if row is None:
-        raise UnknownDialog(dialog_id)
+        raise unknown_dialog(connection, dialog_id)
     return row[0], row[1]
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from palaver.errors import InvalidInput, UnknownSession
+from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.store.postgres.connections import Connection, ask
+from palaver.store.postgres.gone import gone, unknown_session
 from palaver.store.postgres.statements import Row
 from palaver.store.postgres.texts import given, held, held_or_none
 from palaver.store.protocol import SessionRecord, SourceRecord
@@ -49,12 +50,15 @@ def session_no(connection: Connection, session_id: SessionId, *, lock: bool = Fa
     """Give the number of a session; with `lock`, nobody else changes it or its tree until the end of the transaction."""
     row = ask(connection, "session_lock" if lock else "session_no", (held(session_id),)).fetchone()
     if row is None:
-        raise UnknownSession(session_id)
+        raise unknown_session(connection, session_id)
     return int(row[0])
 
 
 def add(connection: Connection, record: SessionRecord) -> None:
     """Write a new session."""
+    erased = gone(connection, "session", record.session_id)
+    if erased is not None:
+        raise erased.error("session", record.session_id)
     if ask(connection, "session_add", _bindings(record)).rowcount == 0:
         raise InvalidInput(f"Session {record.session_id} exists already.")
 
@@ -63,7 +67,7 @@ def get(connection: Connection, session_id: SessionId) -> SessionRecord:
     """Read one session."""
     found = several(connection, [session_id])
     if not found:
-        raise UnknownSession(session_id)
+        raise unknown_session(connection, session_id)
     return found[0]
 
 

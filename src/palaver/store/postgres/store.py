@@ -13,11 +13,13 @@ from typing import Any, Self
 from palaver.errors import InvalidInput, MissingBlob
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Header, Node
+from palaver.store.erasing import Eraser, Gone, KeptReceipt, Thing
 from palaver.store.following import Wait
 from palaver.store.lease import Change, Lease
-from palaver.store.postgres import entries, leases, search, sessions, tree, verifying
+from palaver.store.postgres import entries, erasing, leases, search, sessions, tree, verifying
 from palaver.store.postgres.address import address
 from palaver.store.postgres.connections import Connections, ask
+from palaver.store.postgres.gone import gone
 from palaver.store.postgres.opening import Opener, prepare
 from palaver.store.postgres.statements import Row
 from palaver.store.postgres.transactions import one_statement, reading, refuse_if_read_only, together, writing
@@ -45,10 +47,15 @@ class PostgresStore:
     the death of this process, and the newest may be missing after that of the server or its machine. How often the disk is copied elsewhere
     is the server's business.
 
-    The server keeps what was deleted in its files until `VACUUM` has passed over them, and longer in its write-ahead log and backups.
+    The server keeps what was deleted in its files until `VACUUM FULL` has written them anew (`scrub`), and longer in its write-ahead log and
+    backups.
     """
 
     capabilities = frozenset(Capability)
+    beyond: tuple[str, ...] = (
+        "the server's write-ahead log, its archives, replicas and backups, which keep old rows until they are recycled",
+        "copies of the disk, and what a file system or a flash drive keeps of blocks that it wrote anew",
+    )
 
     def __init__(
         self,
@@ -305,6 +312,37 @@ class PostgresStore:
         """Change a lease in one step (`palaver.store.lease`); the clock is the server's."""
         with writing(self._pool) as connection:
             return leases.change(connection, name, change)
+
+    # --- erasing (`palaver.store.erasing`) ----------------------------------------------------------------------------------------
+
+    def erasing(self) -> AbstractContextManager[Eraser]:
+        """Begin an erasure: one transaction, for which other writers wait."""
+        return erasing.erasing(self._pool)
+
+    def gone(self, thing: Thing, name: str) -> Gone | None:
+        """Tell whether something was erased."""
+        with reading(self._pool) as connection:
+            return gone(connection, thing, name)
+
+    def all_gone(self) -> Iterator[tuple[Thing, str, Gone]]:
+        """Give all that is remembered to be erased."""
+        return erasing.all_gone(self._pool)
+
+    def receipts(self) -> tuple[KeptReceipt, ...]:
+        """Give all receipts, the oldest first."""
+        return erasing.receipts(self._pool)
+
+    def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
+        """Write the tables anew without what was deleted (`VACUUM FULL`), and give what the server keeps all the same."""
+        return erasing.scrub(self._pool, thorough=thorough)
+
+    def note_file(self, session_id: SessionId, path: str) -> None:
+        """Remember that a session was written to a file."""
+        erasing.note_file(self._pool, session_id, path)
+
+    def files(self, session_id: SessionId) -> tuple[str, ...]:
+        """Give the files that a session was written to."""
+        return erasing.files(self._pool, session_id)
 
     def close(self) -> None:
         """Release what the store holds."""

@@ -8,10 +8,11 @@ from typing import Any
 
 import apsw
 
-from palaver.errors import InvalidInput, UnknownSession
+from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.store.protocol import SessionRecord, SourceRecord
 from palaver.store.records import check_changes, checked, frozen_metadata, metadata_text
+from palaver.store.sqlite.gone import gone, unknown_session
 from palaver.store.sqlite.statements import Row, statements
 
 _ALL = 1 << 62
@@ -49,12 +50,15 @@ def session_no(connection: apsw.Connection, session_id: SessionId) -> int:
     """Give the number of a session."""
     found = connection.execute(statements()["session_no"], (session_id,)).get
     if found is None:
-        raise UnknownSession(session_id)
+        raise unknown_session(connection, session_id)
     return int(found)
 
 
 def add(connection: apsw.Connection, record: SessionRecord) -> None:
     """Write a new session."""
+    erased = gone(connection, "session", record.session_id)
+    if erased is not None:
+        raise erased.error("session", record.session_id)
     connection.execute(statements()["session_add"], _bindings(record))
     if not connection.changes():
         raise InvalidInput(f"Session {record.session_id} exists already.")
@@ -64,7 +68,7 @@ def get(connection: apsw.Connection, session_id: SessionId) -> SessionRecord:
     """Read one session."""
     row = connection.execute(statements()["session_get"], (session_id,)).fetchone()
     if row is None:
-        raise UnknownSession(session_id)
+        raise unknown_session(connection, session_id)
     return _record(row)
 
 

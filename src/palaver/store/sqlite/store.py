@@ -16,11 +16,13 @@ from urllib.parse import quote
 from palaver.errors import InvalidInput, MissingBlob
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Header, Node
+from palaver.store.erasing import Eraser, Gone, KeptReceipt, Thing
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import check_drafts, check_prefix, checked
-from palaver.store.sqlite import entries, leases, search, sessions, tree, verifying
+from palaver.store.sqlite import entries, erasing, leases, search, sessions, tree, verifying
 from palaver.store.sqlite.connections import Connections, reading, together, writing
+from palaver.store.sqlite.gone import gone
 from palaver.store.sqlite.opening import Opener, prepare
 from palaver.store.sqlite.statements import Row, statements
 
@@ -36,11 +38,12 @@ class SqliteStore:
     The file is made with mode 0600, missing folders with 0700. Beside it SQLite keeps `-wal` and `-shm` files of the same mode while the
     store is open. It must not lie on a network share.
 
-    What is deleted is overwritten (`secure_delete` on every connection). So erasing an entry will be: overwrite its body, delete its text and
-    tokens, `optimize` the index, and truncate the write-ahead log by a checkpoint; no file has to be written anew.
+    What is deleted is overwritten (`secure_delete` on every connection). So erasing an entry is: overwrite its body, delete its text and
+    tokens, merge the index, and cut the write-ahead log to nothing by a checkpoint; the file is written anew to be sure (`scrub`).
     """
 
     capabilities = frozenset(Capability)
+    beyond: tuple[str, ...] = ("copies of the file, and what a file system or a flash drive keeps of blocks that it wrote anew",)
 
     def __init__(
         self,
@@ -270,6 +273,37 @@ class SqliteStore:
         """Change a lease in one step (`palaver.store.lease`); the clock is the machine's."""
         with writing(self._pool) as connection:
             return leases.change(connection, name, change)
+
+    # --- erasing (`palaver.store.erasing`) ----------------------------------------------------------------------------------------
+
+    def erasing(self) -> AbstractContextManager[Eraser]:
+        """Begin an erasure: one transaction."""
+        return erasing.erasing(self._pool)
+
+    def gone(self, thing: Thing, name: str) -> Gone | None:
+        """Tell whether something was erased."""
+        with reading(self._pool) as connection:
+            return gone(connection, thing, name)
+
+    def all_gone(self) -> Iterator[tuple[Thing, str, Gone]]:
+        """Give all that is remembered to be erased."""
+        return erasing.all_gone(self._pool)
+
+    def receipts(self) -> tuple[KeptReceipt, ...]:
+        """Give all receipts, the oldest first."""
+        return erasing.receipts(self._pool)
+
+    def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
+        """Take what was deleted out of the file and its log, and give what is still pending."""
+        return erasing.scrub(self._pool, thorough=thorough)
+
+    def note_file(self, session_id: SessionId, path: str) -> None:
+        """Remember that a session was written to a file."""
+        erasing.note_file(self._pool, session_id, path)
+
+    def files(self, session_id: SessionId) -> tuple[str, ...]:
+        """Give the files that a session was written to."""
+        return erasing.files(self._pool, session_id)
 
     def close(self) -> None:
         """Release what the store holds."""

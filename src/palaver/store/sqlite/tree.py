@@ -8,10 +8,11 @@ from typing import Any
 
 import apsw
 
-from palaver.errors import Ambiguous, UnknownDialog
+from palaver.errors import Ambiguous
 from palaver.ids import DialogId, SessionId
 from palaver.log import Node
 from palaver.store.records import SHORT_DIGITS, check_node, frozen_metadata, metadata_text, spans_in, taken
+from palaver.store.sqlite.gone import gone, unknown_dialog
 from palaver.store.sqlite.sessions import session_no
 from palaver.store.sqlite.statements import Row, statements
 
@@ -64,6 +65,9 @@ def add(connection: apsw.Connection, node: Node) -> Node:
     ids = {"dialog_id": node.dialog_id, "short": node.dialog_id[:SHORT_DIGITS], "session_no": number}
     if connection.execute(sql["dialog_taken"], ids).get is not None:
         raise taken(node)
+    erased = gone(connection, "dialog", node.dialog_id)
+    if erased is not None:
+        raise erased.error("dialog", node.dialog_id)
     placed = replace(node, order=int(connection.execute(sql["dialog_next_place"], (number,)).get))
     connection.execute(sql["dialog_add"], _bindings(placed) | {"session_no": number})
     return placed
@@ -90,7 +94,7 @@ def get(connection: apsw.Connection, dialog_id: DialogId) -> Node:
     """Read one node."""
     row = connection.execute(statements()["node_get"], (dialog_id,)).fetchone()
     if row is None:
-        raise UnknownDialog(dialog_id)
+        raise unknown_dialog(connection, dialog_id)
     return _node(row)
 
 
@@ -104,7 +108,7 @@ def beginning(connection: apsw.Connection, prefix: str, session_id: SessionId | 
     bindings = {"prefix": prefix, "session_id": session_id, "limit": _CANDIDATES_NAMED}
     found = [row[0] for row in connection.execute(statements()["dialogs_beginning"], bindings)]
     if not found:
-        raise UnknownDialog(prefix)
+        raise unknown_dialog(connection, prefix)
     if len(found) > 1:
         raise Ambiguous(prefix, found)
     return DialogId(found[0])

@@ -12,6 +12,7 @@ Laws about what a store lacks (`Store.capabilities`) are skipped, and the skip s
 
 from palaver.testing.store_laws.backend import Backend, Begun, begin
 from palaver.testing.store_laws.entries import AppendLaws, HealthLaws, ReadLaws
+from palaver.testing.store_laws.erasing import ErasingLaws
 from palaver.testing.store_laws.life import LifeLaws, TogetherLaws
 from palaver.testing.store_laws.payloads import PayloadLaws
 from palaver.testing.store_laws.search import SearchLaws
@@ -33,6 +34,7 @@ class StoreLaws(
     SearchLaws,
     LifeLaws,
     TogetherLaws,
+    ErasingLaws,
     VerifyLaws,
 ):
     """All the laws of a store."""
