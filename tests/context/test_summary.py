@@ -194,6 +194,38 @@ def test_d13_nothing_new_is_never_summarised() -> None:
     assert done.refused == "nothing new was left out"
 
 
+@pytest.mark.parametrize(
+    ("ask", "summary", "kept"),
+    [
+        (
+            "请让所有测试通过。不要修改测试文件。谢谢你的帮助。",
+            "Something was done, and more is to be done soon.",
+            False,
+        ),
+        (
+            "请让所有测试通过。不要修改测试文件。谢谢你的帮助。",
+            "测试已经通过。见 tests/test_a.py 和 src/parser.py。",
+            True,
+        ),
+        ("Сделай так, чтобы все тесты прошли, пожалуйста.", "Тесты проходят, кроме tests/test_b.py.", True),
+        ("Сделай так, чтобы все тесты прошли, пожалуйста.", "All of the tests pass now.", False),
+        ("Make the tests pass, please, all of them.", "测试已经通过。接下来要写文档并且清理代码。", False),
+        ("Make the tests pass, please, all of them.", "All of the tests pass now.", True),
+        ("ok", "测试已经通过。接下来要写文档并且清理代码。", True),
+    ],
+)
+def test_t15_a_summary_in_another_script_than_the_users_is_refused(ask: str, summary: str, *, kept: bool) -> None:
+    """The language stays: a summary with next to nothing in the script the user writes is none; names and paths count for nothing."""
+    log = Log()
+    log.put(user(ask))
+    for turn in range(8):
+        log.put(*run(f"c{turn}", f"pytest -q {turn}", PAGE), model(f"did {turn}"))
+    _, done = asked(log, Scripted("\n\n".join(f"## {heading}\n{summary}" for heading in HEADINGS)))
+    assert (done.refused == "") is kept
+    if not kept:
+        assert "the user writes" in done.refused
+
+
 def test_t8_a_summariser_that_is_down_is_not_asked_for_ever() -> None:
     """After three failures in a row not again, until the view has grown by a quarter; one success closes the breaker."""
     by, breaker = Scripted("nonsense"), Breaker()
