@@ -74,6 +74,7 @@ class Children:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self._child = self._last = 0
+        self._code: int | None = None
 
     def live(self, life: Life) -> Death:
         """Let a child live and die, and say what it was told before."""
@@ -85,7 +86,7 @@ class Children:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(asdict(life)) + "\n")
         self._process.stdin.flush()
-        self._last, self._child = life.start, self._said()[1]
+        self._last, self._child, self._code = life.start, self._said()[1], None
 
     def _said(self) -> tuple[str, int]:
         assert self._process.stdout is not None
@@ -93,12 +94,20 @@ class Children:
         return word, int(number)
 
     def told(self, count: int) -> int:
-        """Wait until the child that lives was told so often that something is durable, and give the last number."""
+        """Wait until the child that lives was told so often that something is durable, or has died, and give the last number."""
         for _ in range(count):
-            word, number = self._said()
-            assert word == "made", "the child died before"
-            self._last = number
+            if self._code is not None or not self._hear():
+                break
         return self._last
+
+    def _hear(self) -> bool:
+        """Hear one word of the child; tell whether it lives."""
+        word, number = self._said()
+        if word == "died":
+            self._code = number
+            return False
+        self._last = number
+        return True
 
     def kill(self) -> None:
         """Kill the child that was begun: its number is nobody else's before the next one begins, even if it has ended."""
@@ -110,10 +119,10 @@ class Children:
         Raises:
             AssertionError: It failed otherwise than by being killed, or by its store.
         """
-        while (said := self._said())[0] == "made":
-            self._last = said[1]
-        assert said[1] in {0, _RAISED, -signal.SIGKILL}, "the child failed; its own report is above"
-        return Death(acknowledged=self._last, killed=said[1] < 0, raised=said[1] == _RAISED)
+        while self._code is None:
+            self._hear()
+        assert self._code in {0, _RAISED, -signal.SIGKILL}, "the child failed; its own report is above"
+        return Death(acknowledged=self._last, killed=self._code < 0, raised=self._code == _RAISED)
 
 
 @contextmanager

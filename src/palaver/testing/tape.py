@@ -97,11 +97,14 @@ class Recorder:
         if outer is not None:
             outer.extend(made)
         elif made:
-            self._steps.append(tuple(made))
+            self._made(tuple(made))
+
+    def _made(self, step: Step) -> None:
+        self._steps.append(step)
 
     def _note(self, write: Write) -> None:
         if self._block is None:
-            self._steps.append((write,))
+            self._made((write,))
         else:
             self._block.append(write)
 
