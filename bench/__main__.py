@@ -1,6 +1,6 @@
 """./run bench: what palaver costs, as ratios against the physical limit and the peers, in one run on one machine.
 
-    python -m bench [--quick] [NAME...]      names: append, async, fork, open, rounds, loop, import, start, postgres, peers
+    python -m bench [--quick] [NAME...]      names: append, async, fork, open, rounds, loop, context, schedule, import, start, postgres, peers
 
 Each ratio is of medians of interleaved runs: ours, the limit, ours, the limit … so that a machine whose speed drifts drifts for both. The
 limit of a durable append is one row inserted by apsw into a plain table, in a transaction of its own, with WAL and synchronous FULL.
@@ -20,7 +20,7 @@ import apsw
 from rich.console import Console
 from rich.table import Table
 
-from bench import appends, imports, loop, openings, peers, postgres, rounds
+from bench import appends, contexts, imports, loop, openings, peers, postgres, rounds, schedule
 from bench.measure import Row
 
 
@@ -39,6 +39,8 @@ SUITES: Mapping[str, Suite] = {
     "open": openings.run_open,
     "rounds": rounds.run,
     "loop": loop.run,
+    "context": contexts.run,
+    "schedule": schedule.run,
     "import": imports.run,
     "start": imports.run_start,
     "postgres": postgres.run,

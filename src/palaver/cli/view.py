@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
@@ -13,14 +13,15 @@ from palaver.cli.calls import numbered
 from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import errors, write
-from palaver.context import POLICIES, compose, policy
+from palaver.context import POLICIES, Ledger, Meter, Scheduling, compose, policy
 from palaver.context import Policy as ContextPolicy
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId
 from palaver.log import Handle
 from palaver.session import Session
+from palaver.session.booking import Books, rates_of
 from palaver.store import Store
-from palaver.tokens import Budget, counter, model_info
+from palaver.tokens import Budget, Rates, counter, model_info
 from palaver.transcripts.markdown import markdown
 from palaver.view import Exchange, Omission, View, fold
 from palaver.wire import PROFILES, Call, Request, compile, profile  # noqa: A004 - the word for it
@@ -80,12 +81,15 @@ def run(
         if call is None:
             _check(source, dialog_id, at)
             view = fold(source, dialog_id, at, whole=by == _WHOLE)
-            seen = _seen(view, model or view.model or profile(wire or "openai-chat").model, by, budget)
+            asked = model or view.model or profile(wire or "openai-chat").model
+            seen = _seen(view, asked, by, budget, _known(found, dialog_id, asked, at))
             request = None if wire is None else _request(source, seen, wire, then)
         else:
             _alone({"--at": at, "--policy": by, "--budget": budget, "--wire": wire, "--model": model, "--then": then})
             past = numbered(found.dialog(dialog_id).invocations, call)
             seen, request = _seen(past.view(), past.model, None, None), past.request()
+            if past.decision is not None:
+                seen = replace(seen, notes=Scheduling.of(past.decision).sentences())
         if request is not None:
             request.check()
         if json:
@@ -111,7 +115,20 @@ class _Seen:
     notes: tuple[str, ...]
 
 
-def _seen(view: View, model: str, by: str | None, budget: int | None) -> _Seen:
+def _known(session: Session, dialog_id: DialogId, model: str, at: int | None) -> tuple[Ledger, Rates | None]:
+    """Give what a schedule goes by: the calls that the log has, and the prices; of an earlier view nothing but the prices."""
+    dialog = session.dialog(dialog_id)
+    books = Ledger(meter=Meter(counter(model)))
+    prices = rates_of(model, dialog.store.last(dialog_id).at)
+    if at is not None:
+        return books, prices
+    known = Books(dialog.store, dialog_id).ledger(books, dialog.spans, model, None)
+    return replace(books, calls=known.calls, branches=known.branches), prices
+
+
+def _seen(
+    view: View, model: str, by: str | None, budget: int | None, known: tuple[Ledger | None, Rates | None] = (None, None)
+) -> _Seen:
     info = model_info(model)
     if budget is None and not info.known:
         errors().print(info.warning, style="yellow")
@@ -119,7 +136,7 @@ def _seen(view: View, model: str, by: str | None, budget: int | None) -> _Seen:
     if not isinstance(manager, ContextPolicy):
         raise InvalidInput(f"{by!r} is no policy that plans.", hint=f"Policies: {', '.join(POLICIES)}.")
     room = Budget.of_input(_NO_LIMIT if budget is None else budget)
-    done = compose(view, manager, room, counter(model))
+    done = compose(view, manager, room, counter(model), ledger=known[0], prices=known[1])
     return _Seen(
         view=done.view, model=model, tokens=done.tokens_after, before=done.tokens_before, notes=done.plan.notes
     )

@@ -18,6 +18,7 @@ from palaver.context.record import Constraints, constraints
 from palaver.context.registry import POLICIES, policy
 from palaver.context.schedule.calls import Called, Calls
 from palaver.context.schedule.prices import PriceSheet
+from palaver.context.schedule.replay import Scheduling
 from palaver.context.summary import Summarized, Summarizer, SummaryAnswer, SummaryRequest, summarized
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Policy",
     "PriceSheet",
     "Scheduled",
+    "Scheduling",
     "Shown",
     "Size",
     "Summarized",

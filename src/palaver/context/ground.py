@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 from types import MappingProxyType
@@ -183,6 +183,12 @@ class Ground:
     def acts(self) -> Acts:
         """The calls with their results."""
         return acts_of(self.view.exchanges)
+
+    def within(self, room: Room) -> Ground:
+        """Give the same ground with other room; what was found of the exchanges is not looked for again."""
+        other = replace(self, room=room)
+        vars(other).update({name: found for name, found in vars(self).items() if name not in vars(other)})
+        return other
 
     def whole(self, index: int) -> int:
         """Give the size of an exchange as it is."""

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from palaver.context.account import Anchor
 from palaver.context.measure import Meter
 from palaver.context.record.constraints import Constraints
-from palaver.context.schedule.calls import Calls
+from palaver.context.schedule.calls import Calls, Sharing
 from palaver.context.units import Bytes, Pieces
 from palaver.log import Handle
 from palaver.messages import Content
-from palaver.view import Exchange
 
 __all__ = ["Ledger"]
 
@@ -41,6 +40,6 @@ class Ledger:
     files: Callable[[str], str | None] | None = None
     constraints: Constraints = field(default_factory=Constraints)
     calls: Calls | None = None
-    branches: Callable[[Exchange], int] | None = None
+    branches: Sharing | None = None
     bytes: Bytes = field(default_factory=Bytes)
     pieces: Pieces = field(default_factory=Pieces)

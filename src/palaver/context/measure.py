@@ -88,6 +88,11 @@ class Measure(ABC):
         self._blocks: dict[int, tuple[Content, Share]] = {}
         self._exchanges: dict[int, tuple[Exchange, Share]] = {}
 
+    @property
+    def held(self) -> int:
+        """How many exchanges it remembers, those included that are in no view any more."""
+        return len(self._exchanges)
+
     @abstractmethod
     def text(self, text: str) -> int:
         """Measure a text."""

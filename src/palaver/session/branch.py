@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Self, TextIO
+from typing import Any, Self, TextIO
 
 from palaver.errors import InvalidInput
 from palaver.ids import SessionId
 from palaver.log import Entry, Handle, Header, Label, Node, Pin, Place, Span, draft
 from palaver.messages import Content, InvokeCost, Message
+from palaver.session.booking import Books
 from palaver.session.differing import BranchDifference, difference
 from palaver.session.follower import Follower
 from palaver.session.invocations import Invocations, Latest, latest, recorded
@@ -48,6 +49,7 @@ class Branch:
         self._last: Header = store.last(node.dialog_id)
         self._folding = Folding(store, node)
         self._call: Latest | None = None
+        self._books = Books(store, node.dialog_id)
         self._tell()
 
     @cached_property
@@ -220,18 +222,24 @@ class Branch:
             self._tell()
         return Handle(self.dialog_id, header.seq)
 
-    def record_call(self, request: Request) -> Handle:
+    def record_call(self, request: Request, decision: Mapping[str, Any] | None = None) -> Handle:
         """Record that a model is asked, and what it sees, so that `invocations` gives it back to the byte.
 
         Costs what changed since the call before; belongs before the call, so that a crash during it leaves a trace.
+
+        Args:
+            request: The request.
+            decision: What a schedule decided before this call (`Composed.plan.details`), to be kept with it.
 
         Raises:
             InvalidInput: The request was not compiled from a view of this dialog.
         """
         before = self._call or latest(self.store, self.dialog_id)
-        entry, call = recorded(self._seen, self.dialog_id, request, before)
+        entry, call = recorded(self._seen, self.dialog_id, request, before, decision)
         place = self.annotate(entry)
         self._call = call._replace(seq=place.seq)
+        if request.view is not None:
+            self._books.sent = (place, request.view)
         return place
 
     def merge(self, branch: Branch, summary: str | None = None, *, room: int = ROOM) -> Handle:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 from palaver.ids import DialogId
 from palaver.log import Handle
 from palaver.view import Exchange
 
-__all__ = ["Called", "Calls"]
+__all__ = ["Called", "Calls", "Sharing"]
+
+Sharing: TypeAlias = "Callable[[Exchange, float], int]"
+"""Tells how many living branches read an exchange, this one included: those whose newest entry is no older than so many seconds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,11 @@ class Decision:
         names = ("waiting", "tokens", "cut", "flushed", "saved", "behind", "branches")
         return {"why": self.why.value, **{name: getattr(self, name) for name in names}, **rounded}
 
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Decision:
+        """Read what `as_data` gave."""
+        return cls(**{**data, "why": Why(data["why"])})
+
 
 @dataclass(frozen=True, slots=True)
 class _Suffix:

@@ -6,10 +6,12 @@ prices. What a commit wrote down is settled: it is gone on from, and decided ane
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import Any
 
 from palaver.context.ground import Ground, Layout, Room
 from palaver.context.ledger import Ledger
@@ -53,7 +55,7 @@ class Folding:
         figures = f"rent {self.rent:,.0f}, price {self.price:,.0f}, {self.excess:,} tokens over what a fold leaves"
         return f"schedule: {what} ({self.why.value}); {figures}"
 
-    def as_data(self) -> Mapping[str, object]:
+    def as_data(self) -> Mapping[str, Any]:
         """Give it as JSON values."""
         return {
             "done": self.done,
@@ -62,6 +64,11 @@ class Folding:
             "price": round(self.price, 1),
             "excess": self.excess,
         }
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Folding:
+        """Read what `as_data` gave."""
+        return cls(**{**data, "why": Why(data["why"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,16 +87,30 @@ class Scheduling:
 
     def sentences(self) -> tuple[str, ...]:
         """Say it."""
-        return (self.edits.sentence(), *(() if self.fold is None else (self.fold.sentence(),)))
+        unit = f" of {self.prices.dollar:.3g} $" if self.prices.dollar else ""
+        fold = () if self.fold is None else (self.fold.sentence(),)
+        return self.edits.sentence(), *fold, f"schedule: figures in uncached input tokens{unit} ({self.prices.source})"
 
-    def as_data(self) -> Mapping[str, object]:
-        """Give it as JSON values."""
+    def as_data(self) -> Mapping[str, Any]:
+        """Give it as JSON values; a cache that is never cold has no lifetime."""
         sheet = self.prices
         prices = {
             name: getattr(sheet, name) for name in ("read", "write", "lifetime", "loss", "missed", "dollar", "source")
         }
+        prices["lifetime"] = None if math.isinf(sheet.lifetime) else sheet.lifetime
         fold = None if self.fold is None else self.fold.as_data()
         return {"edits": self.edits.as_data(), "fold": fold, "prices": prices}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Scheduling:
+        """Read what `as_data` gave, such as the decision that is recorded with a call."""
+        fold, prices = data["fold"], dict(data["prices"])
+        prices["lifetime"] = math.inf if prices["lifetime"] is None else prices["lifetime"]
+        return cls(
+            edits=Decision.of(data["edits"]),
+            fold=None if fold is None else Folding.of(fold),
+            prices=PriceSheet(**prices),
+        )
 
 
 def scheduled(
@@ -127,6 +148,7 @@ class _Replay:
         self._marked: dict[int, Due] = {}
         self._numbers = 0
         self._upto = [0]
+        self._weights: dict[int, int] = {}
         self._edits = Decision(why=Why.NOTHING)
 
     # --- one exchange ---------------------------------------------------------------------------------------------------------
@@ -231,8 +253,7 @@ class _Replay:
         reached, excess = self._fold.reached(rent), self._excess(room)
         due = excess >= _PROGRESS * self.layout.size and self._fold.due(rent, price)
         if due:
-            ground = replace(self.ground, room=room)
-            after = self.recipe.edit(ground, index, self.layout)
+            after = self.recipe.edit(self.ground.within(room), index, self.layout)
             if after.size <= (1 - _PROGRESS) * self.layout.size:
                 self._took(after, why if free_from == 0 else Why.PAID, index)
                 self._fold = self._fold.folded()
@@ -291,7 +312,11 @@ class _Replay:
         return self.ground.size(index, layout) * self._weight(index)
 
     def _weight(self, index: int) -> int:
-        return 1 if self._shares is None else max(self._shares(self.ground.view.exchanges[index]), 1)
+        if self._shares is None:
+            return 1
+        if index not in self._weights:
+            self._weights[index] = max(self._shares(self.ground.view.exchanges[index], self.prices.lifetime), 1)
+        return self._weights[index]
 
     def _sums(self, start: int, index: int) -> None:
         """Add up again what stands where, from an exchange on."""

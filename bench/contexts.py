@@ -1,0 +1,156 @@
+"""A turn's view by a policy: it must cost the counting of what is new and time in proportion to the view, however long the log.
+
+Each turn appends a call and its result and composes the next view with the default preset on its schedule, committing what is decided, as an agent
+does. The peers keep a list and go through it at every turn; their counters estimate by characters, ours counts tokens.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import count
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.measure import Row, microseconds, text, timed
+from palaver import AssistantMessage, Dialog, Message, Session, ToolCallContent, ToolMessage, ToolResultContent
+from palaver.store import SqliteStore
+
+DEPTHS = (1_000, 10_000, 100_000)
+TURNS = 40
+MODEL = "claude-sonnet-4-5"
+SIZE = 1_000
+WINDOW = 60_000
+"""Tokens that a request may occupy, ours and theirs."""
+
+
+def run(folder: Path, *, quick: bool) -> list[Row]:
+    """Time turns on top of conversations of several lengths: ours, LangChain's, LLLM's and OpenHands'."""
+    rows: list[Row] = []
+    ours: list[float] = []
+    for depth in DEPTHS:
+        if quick and depth > DEPTHS[1]:
+            continue
+        with closing(SqliteStore(folder / f"context-{depth}.db")) as store:
+            dialog = Session.create(store, "context").root
+            for start in range(0, depth // 2, 5_000):
+                dialog.append([each for n in range(start, min(start + 5_000, depth // 2)) for each in _round(n)])
+            found = list(_ours(dialog, depth))
+        ours.append(found[1])
+        rows.append(Row(f"a turn's view on {depth:,} messages", microseconds(found[1]), aim="flat"))
+        rows.append(Row("  the first of them, which reads the log", microseconds(found[0])))
+        rows.append(Row("  the same without committing", microseconds(found[2])))
+        for name, peer in _PEERS.items():
+            rows.append(_against(name, peer, depth, found[1]))
+    rows.append(Row("the longest, against the shortest", f"{ours[-1] / ours[0]:.2f}", aim="1"))
+    return rows
+
+
+def _against(name: str, peer: Callable[[int], float], depth: int, ours: float) -> Row:
+    try:
+        theirs = peer(depth)
+    except ImportError as missing:
+        return Row(f"  {name}", f"not installed ({missing.name or missing})")
+    return Row(f"  {name} on {depth:,}", microseconds(theirs), microseconds(ours), f"{theirs / ours:.1f}")
+
+
+def _ours(dialog: Dialog, depth: int) -> Iterator[float]:
+    """Give how long the first turn took, a turn in the middle, and one that commits nothing."""
+    dialog.view()
+    numbers = count(depth)
+    yield _turn(dialog, next(numbers), commit=True)
+    yield median(_turn(dialog, next(numbers), commit=True) for _ in range(TURNS))
+    yield median(_turn(dialog, next(numbers), commit=False) for _ in range(TURNS // 4))
+
+
+def _turn(dialog: Dialog, number: int, *, commit: bool) -> float:
+    dialog.append(list(_round(number)))
+
+    def compose() -> None:
+        composed = dialog.compose("palaver", WINDOW, model=MODEL)
+        if commit and composed.plan and composed.plan.details is not None:
+            dialog.commit(composed, margin=0.0)
+
+    return timed(compose)
+
+
+def _round(number: int) -> tuple[Message, Message]:
+    call = ToolCallContent(id=f"call_{number}", name="read", args={"path": f"src/{number}.py"})
+    return (
+        AssistantMessage(contents=(call,), response_id=f"response-{number}"),
+        ToolMessage.from_result(
+            ToolResultContent(id=call.id, name="read", content=f"{number} {text(SIZE, number % 64)}")
+        ),
+    )
+
+
+# --- peers ------------------------------------------------------------------------------------------------------------------------
+
+
+def _langchain(depth: int) -> float:
+    """Time LangChain's trim_messages with its own approximate counter."""
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage, trim_messages  # noqa: PLC0415 - a peer
+    from langchain_core.messages.utils import count_tokens_approximately  # noqa: PLC0415 - the same
+
+    messages: list[Any] = [HumanMessage("Read the files.")]
+    for number in range(depth // 2):
+        calls = [{"id": f"call_{number}", "name": "read", "args": {"path": f"src/{number}.py"}}]
+        messages.append(AIMessage("", tool_calls=calls))
+        messages.append(ToolMessage(f"{number} {text(SIZE, number % 64)}", tool_call_id=f"call_{number}"))
+
+    def turn() -> object:
+        return trim_messages(
+            messages, max_tokens=WINDOW, token_counter=count_tokens_approximately, strategy="last", start_on="ai"
+        )
+
+    return median(timed(turn) for _ in range(5 if depth <= DEPTHS[1] else 1))
+
+
+def _lllm(depth: int) -> float:
+    """Time LLLM's DefaultContextManager."""
+    from lllm.core.dialog import DefaultContextManager  # noqa: PLC0415 - a peer
+    from lllm.runtimes import native as theirs  # noqa: PLC0415 - the same
+
+    prompt = theirs.Prompt(path="bench/reader", prompt="You read files.")
+    agent = theirs.Agent("reader", prompt, "gpt-4o", None)
+    agent.open("main")
+    dialog = agent.current_dialog
+    for number in range(depth // 2):
+        dialog.append(theirs.Message(role="assistant", content=f"read src/{number}.py", name="reader"))
+        dialog.append(theirs.Message(role="user", content=f"{number} {text(SIZE, number % 64)}", name="user"))
+    manager = DefaultContextManager("gpt-4o", max_tokens=WINDOW)
+    return median(timed(lambda: manager(dialog)) for _ in range(5 if depth <= DEPTHS[1] else 1))
+
+
+def _openhands(depth: int) -> float:
+    """Time openhands-sdk's view of its events, in the Python 3.12 that `PALAVER_BENCH_OPENHANDS` names, since it runs on no older one.
+
+    Its condenser asks a model, so no condenser is run: this is what it goes through at every step to see whether it must.
+    """
+    python = os.environ.get("PALAVER_BENCH_OPENHANDS", "")
+    if not python:
+        message = "set PALAVER_BENCH_OPENHANDS to a Python 3.12 with openhands-sdk"
+        raise ImportError(message)
+    script = Path(__file__).with_name("openhands_view.py")
+    quiet = {"OPENHANDS_SUPPRESS_BANNER": "1", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    done = subprocess.run(
+        [python, str(script), str(depth), str(SIZE)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **quiet},
+    )
+    if done.returncode:
+        raise ImportError(done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "it ended without a word")
+    return float(json.loads(done.stdout)["seconds"])
+
+
+_PEERS: dict[str, Callable[[int], float]] = {
+    "LangChain trim_messages": _langchain,
+    "LLLM DefaultContextManager": _lllm,
+    "openhands-sdk View": _openhands,
+}

@@ -1,0 +1,179 @@
+"""The books of a dialog: when its model was called, what the last call was sent and what its provider said of it, and who else reads its prefix.
+
+All of it is read from the log, each entry once while a process lives; the time of the next call is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from palaver.context import Anchor, Called, Calls, Ledger
+from palaver.context.schedule.calls import Sharing
+from palaver.errors import NotReproducible, UnknownHandle, UnknownModel
+from palaver.ids import DialogId
+from palaver.log import Handle, Header, Invocation, MessageEntry, Node, Span, decode_entry
+from palaver.messages import Message
+from palaver.session.invocations import ModelCall
+from palaver.store.protocol import Store
+from palaver.tokens import Rates, rates
+from palaver.view import Exchange, View
+
+__all__ = ["Books", "rates_of"]
+
+_NEAR = 64
+"""How many dialogs of a session are looked at for living branches, the newest: a session may have thousands."""
+
+_HELD = 50_000
+"""Exchanges that a measure remembers before it is begun anew: some of them are in no view any more."""
+
+_ANSWERED = 64
+"""How many entries after a call are looked at for its answer."""
+
+
+@dataclass(slots=True)
+class Books:
+    """What one dialog's log says for whoever schedules; it goes on from what it has read.
+
+    Attributes:
+        store: Where the log lies.
+        dialog_id: The dialog.
+        sent: What the last call was sent, where this process made it.
+    """
+
+    store: Store
+    dialog_id: DialogId
+    sent: tuple[Handle, View] | None = None
+    _calls: list[Called] = field(default_factory=list)
+    _upto: int | None = None
+    _anchored: tuple[Handle, Anchor | None] | None = None
+    _measured: tuple[str, Ledger] | None = None
+
+    def ledger(self, ledger: Ledger, spans: Sequence[Span], model: str, now: float | None) -> Ledger:
+        """Fill in what the log says.
+
+        Args:
+            ledger: The books so far.
+            spans: What the dialog holds.
+            model: The model that will be asked.
+            now: When, in seconds since 1970-01-01 UTC; None where nobody will be: then no cache is taken for cold.
+        """
+        self._read(spans)
+        calls = Calls(tuple(self._calls), now, model)
+        known = replace(ledger, anchor=self._anchor(), calls=calls, branches=self._sharing(spans, now))
+        if self._measured is None or self._measured[0] != model or self._measured[1].meter.held > _HELD:
+            self._measured = (model, ledger)
+        before = self._measured[1]
+        return replace(known, meter=before.meter, bytes=before.bytes, pieces=before.pieces)
+
+    # --- calls ------------------------------------------------------------------------------------------------------------------
+
+    def _read(self, spans: Sequence[Span]) -> None:
+        """Read the calls that came since; at first those since the view's checkpoint, and the last one before it."""
+        last = self.store.last(self.dialog_id)
+        if self._upto is not None:
+            self._calls += _calls_in(self.store, (Span(self.dialog_id, self._upto + 1, last.seq + 1),))
+        elif last.view_base >= 0:
+            before = _newest_before(self.store, self.dialog_id, last.view_base)
+            since = _calls_in(self.store, (Span(self.dialog_id, last.view_base, last.seq + 1),))
+            self._calls = [*before, *since]
+        else:
+            self._calls = list(_calls_in(self.store, spans))
+        self._upto = last.seq
+
+    def _anchor(self) -> Anchor | None:
+        """Give what the provider said of the last call."""
+        if not self._calls:
+            return None
+        place = self._calls[-1].place
+        if self._anchored is None or self._anchored[0] != place or self._anchored[1] is None:
+            self._anchored = (place, self._anchor_of(place))
+        return self._anchored[1]
+
+    def _anchor_of(self, place: Handle) -> Anchor | None:
+        answer = _answer(self.store, place)
+        if answer is None or answer.usage is None:
+            return None
+        view = self.sent[1] if self.sent is not None and self.sent[0] == place else self._view(place)
+        return None if view is None else Anchor.of(view, answer.usage)
+
+    def _view(self, place: Handle) -> View | None:
+        """Give what a call was sent, from the log; None where another program recorded it, or it was erased."""
+        entry = decode_entry(self.store.body(place.dialog, place.seq))
+        if not isinstance(entry, Invocation):
+            return None
+        try:
+            return ModelCall(store=self.store, number=0, handle=place, entry=entry).view()
+        except (NotReproducible, UnknownHandle):
+            return None
+
+    # --- branches ---------------------------------------------------------------------------------------------------------------
+
+    def _sharing(self, spans: Sequence[Span], now: float | None) -> Sharing | None:
+        """Tell how many living dialogs of the session hold an exchange; None where no other one holds any."""
+        nodes = self.store.nodes(self.store.node(self.dialog_id).session_id)
+        others = [node for node in nodes if node.dialog_id != self.dialog_id]
+        shares = [held for node in others[-_NEAR:] if (held := _common(node, spans))]
+        if not shares:
+            return None
+        living = [(ends, self.store.last(dialog).at) for dialog, ends in shares]
+
+        def readers(exchange: Exchange, lifetime: float) -> int:
+            first = exchange.first
+            return 1 + sum(
+                1
+                for held, at in living
+                if first is not None and (now is None or now - at <= lifetime) and any(first in span for span in held)
+            )
+
+        return readers
+
+
+def _calls_in(store: Store, spans: Iterable[Span]) -> Iterator[Called]:
+    for span in spans:
+        for header in store.headers(span.dialog, span.start, span.stop):
+            if header.kind == "invocation":
+                yield _called(store, span.dialog, header)
+
+
+def _newest_before(store: Store, dialog_id: DialogId, seq: int) -> list[Called]:
+    for header in store.headers(dialog_id, 0, seq, reverse=True):
+        if header.kind == "invocation":
+            return [_called(store, dialog_id, header)]
+    return []
+
+
+def _called(store: Store, dialog_id: DialogId, header: Header) -> Called:
+    entry = decode_entry(store.body(dialog_id, header.seq))
+    model = entry.model if isinstance(entry, Invocation) else ""
+    return Called(Handle(dialog_id, header.seq), entry.at, model)
+
+
+def _answer(store: Store, place: Handle) -> Message | None:
+    """Give the first answer of the model behind a call."""
+    for header in store.headers(place.dialog, place.seq + 1, place.seq + 1 + _ANSWERED):
+        if header.kind == "invocation":
+            return None
+        if header.kind == "message" and header.role in {"assistant", "tool_call"}:
+            entry = decode_entry(store.body(place.dialog, header.seq))
+            return entry.message if isinstance(entry, MessageEntry) else None
+    return None
+
+
+def _common(node: Node, spans: Sequence[Span]) -> tuple[DialogId, tuple[Span, ...]] | None:
+    """Give what another dialog holds of the same entries: what it inherited, and its own."""
+    own = Span(node.dialog_id, 0, 2**62)
+    held = tuple(span for span in (*node.ranges, own) if any(_overlap(span, each) for each in spans))
+    return (node.dialog_id, held) if held else None
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.dialog == other.dialog and one.start < other.stop and other.start < one.stop
+
+
+def rates_of(model: str, at: float) -> Rates | None:
+    """Give what a token costs at a time; None where nobody lists the model, or its price is not known."""
+    try:
+        return rates(model, at=at) if model else None
+    except UnknownModel:
+        return None
