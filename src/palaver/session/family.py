@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log import Node
 from palaver.prompts import Runtime
-from palaver.session.follower import Follower
+from palaver.session.follower import Follower, Forgetting
 from palaver.session.tree import Tree, tree_of
 from palaver.store.protocol import SessionRecord, Store
 
@@ -50,6 +50,13 @@ class Family(Generic[Member]):
         """Give the number of a dialog's messages as the store has it now."""
         known = DialogId(dialog_id)
         return self.store.node(known).inherited + self.store.last(known).number
+
+    def forget(self) -> None:
+        """Let go of the dialogs in use, because something was erased: who asks for one gets it as it is now."""
+        self.live.clear()
+        follower: object = self.follower
+        if isinstance(follower, Forgetting):
+            follower.forget(self.store, self.session_id)
 
     def tell_all(self) -> None:
         """Let the follower catch up with every dialog of the session."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from palaver.ids import SessionId
 from palaver.log import Node
 from palaver.store.protocol import Store
 
-__all__ = ["Follower"]
+__all__ = ["Follower", "Forgetting"]
 
 
 @runtime_checkable
@@ -19,4 +20,13 @@ class Follower(Protocol):
 
     def follow(self, store: Store, node: Node, upto: int) -> None:
         """Follow a dialog up to its own entry `upto` (inclusive; -1: the dialog was made and has no entry of its own yet)."""
+        ...
+
+
+@runtime_checkable
+class Forgetting(Protocol):
+    """A follower that can forget what was erased."""
+
+    def forget(self, store: Store, session_id: SessionId) -> None:
+        """Keep of a session only what the store still has; it warns of what it cannot do."""
         ...

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from palaver.errors import Ambiguous, MissingStore, PalaverError
-from palaver.ids import BlobId, DialogId
+from palaver.errors import Ambiguous, Erased, MissingStore, PalaverError, UnknownDialog
+from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Node
 from palaver.messages import canonical_json
 from palaver.session.follower import Follower
@@ -86,6 +86,25 @@ class ReplayLog:
         if written:
             self._write(path, b"".join(line + b"\n" for line in written))
         self._next[node.dialog_id] = max(start, upto + 1)
+
+    def forget(self, store: Store, session_id: SessionId) -> None:
+        """Delete the files of dialogs that were erased, and write those of the others anew, without what was erased in them."""
+        for path in sorted(self.folder.glob("*.jsonl")):
+            dialog = DialogId(path.stem)
+            try:
+                if next(records(path), {}).get("session", {}).get("session_id") != session_id:
+                    continue
+                path.unlink()
+                self._next.pop(dialog, None)
+                self._follow(store, store.node(dialog), store.last(dialog).seq)
+            except (Erased, UnknownDialog):
+                continue
+            except (OSError, PalaverError) as error:  # as in `follow`
+                warnings.warn(
+                    f"The replay log {path} could not be rid of what was erased: {error}",
+                    ReplayLogWarning,
+                    stacklevel=4,
+                )
 
     def _write(self, path: Path, data: bytes) -> None:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _FILE_MODE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import partial
 from types import TracebackType
@@ -16,6 +16,7 @@ from palaver.log import Entry, Handle, Span, TurnEnded
 from palaver.messages import Content, InvokeCost
 from palaver.prompts import Runtime, get_default_runtime
 from palaver.session.dialog import Dialog
+from palaver.session.erasure import Receipt, erase
 from palaver.session.extent import Opened, extent_of
 from palaver.session.family import Family, made_up_name
 from palaver.session.marks import labels_of
@@ -24,10 +25,12 @@ from palaver.session.quarantining import holders
 from palaver.session.recalling import recall, whole
 from palaver.session.replay import LogBase, follower_of, read_log
 from palaver.session.restore import restore
+from palaver.session.retention import HOLD
 from palaver.session.searching import searchable
 from palaver.session.transcript import Messages, Stretch
 from palaver.session.tree import Tree
 from palaver.store import Hit, SessionRecord, Store, open_store
+from palaver.store.redacting import RedactLike, redacted_store
 
 __all__ = ["Session", "StoreLike", "opened_store", "rebuild"]
 
@@ -71,6 +74,7 @@ class Session:
         metadata: Mapping[str, object] | None = None,
         runtime: Runtime | None = None,
         log_base: LogBase | None = None,
+        redact: RedactLike = False,
     ) -> Session:
         """Make a session with its first dialog.
 
@@ -83,12 +87,15 @@ class Session:
             metadata: What is to be kept with it; JSON values.
             runtime: What paths of prompts are resolved with; the default one when not given.
             log_base: A replay log that follows, or the folder for one.
+            redact: What takes secrets out of all that is written, before it is durable: a redactor, or True for one that knows the usual
+                keys and tokens. What the model sees is what was written.
 
         Raises:
             InvalidInput: The metadata is no JSON.
             StoreError: The store cannot be opened or written.
         """
         opened, owned = opened_store(store, create=True)
+        opened = redacted_store(opened, redact)
         session_id, at = new_session_id(), now()
         record = SessionRecord(
             session_id=session_id,
@@ -112,6 +119,7 @@ class Session:
         runtime: Runtime | None = None,
         log_base: LogBase | None = None,
         verify: bool = False,
+        redact: RedactLike = False,
     ) -> Session:
         """Open a session; `opened` says how it was found and, when asked, how much of it is there.
 
@@ -121,13 +129,16 @@ class Session:
             runtime: What paths of prompts are resolved with; the default one when not given.
             log_base: A replay log that follows, or the folder for one; it begins with what is there.
             verify: Whether to read every entry and compare it with its digest.
+            redact: As for `create`, of what is written from here on.
 
         Raises:
             UnknownSession: There is none; `close` has the names that look like it.
+            Erased: There was one of this id, and it was erased.
             Ambiguous: Several ids begin with these digits.
             StoreError: The store cannot be opened or read.
         """
         opened, owned = opened_store(store, create=False)
+        opened = redacted_store(opened, redact)
         record, by, others = _find(opened, reference)
         family: Family[Dialog] = Family(
             opened, record.session_id, runtime or get_default_runtime(), follower_of(log_base)
@@ -332,6 +343,55 @@ class Session:
     def restore(self) -> None:
         """Take it out of the trash."""
         self.store.update_session(self.session_id, trashed_at=None)
+
+    # --- privacy --------------------------------------------------------------------------------------------------------------
+
+    def erase(
+        self,
+        *,
+        dialog: str | None = None,
+        entries: Iterable[Handle | str] = (),
+        children: bool = False,
+        tombstones: bool = False,
+        thorough: bool = True,
+    ) -> Receipt:
+        """Erase the session, or a dialog or entries of it, for good, and give the receipt; as `palaver.erase`.
+
+        Args:
+            dialog: A dialog, by its id or the first digits of it; the whole session when neither this nor entries are named.
+            entries: Entries, by their handles.
+            children: With a dialog, erase what grew from it, too.
+            tombstones: With a dialog, leave tombstones for what grew from it.
+            thorough: Whether the storage is written anew, where that is what it takes.
+
+        Raises:
+            HasChildren: Others grew from the dialog, and nobody said what becomes of them.
+            UnknownHandle: The session has no such entry.
+            Erased: It was erased before.
+        """
+        places = [self.place(entry) for entry in entries]
+        known = None if dialog is None else self.dialog(dialog).dialog_id
+        session = None if known or places else self.session_id
+        receipt = erase(
+            self.store,
+            session=session,
+            dialog=known,
+            entries=places,
+            children=children,
+            tombstones=tombstones,
+            thorough=thorough,
+        )
+        self._family.forget()
+        return receipt
+
+    def hold(self, reason: str) -> None:
+        """Keep it from retention, whatever its age, until `release`; an erasure that names it is another matter."""
+        self.store.update_session(self.session_id, metadata={**self.record.metadata, HOLD: reason})
+
+    def release(self) -> None:
+        """Let retention have it again."""
+        kept = {name: value for name, value in self.record.metadata.items() if name != HOLD}
+        self.store.update_session(self.session_id, metadata=kept)
 
     def close(self) -> None:
         """Close the store, if this session opened it."""

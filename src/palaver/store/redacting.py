@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Entry, Header, Inbox, LateResult, MessageEntry, Node, decode_entry, draft
-from palaver.log.redaction import Redactor, redact_body, redact_json
+from palaver.log.redaction import PatternRedactor, Redactor, redact_body, redact_json
 from palaver.messages import hydrate
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["RedactingStore", "redacted_entry", "redacting"]
+__all__ = ["RedactLike", "RedactingStore", "redacted_entry", "redacted_store", "redacting", "redactor_of"]
 
 _Entry = TypeVar("_Entry", bound=Entry)
+
+
+RedactLike: TypeAlias = Redactor | bool
+"""A redactor; True for one that knows the usual keys and tokens; False for none."""
 
 
 class RedactingStore:
@@ -79,6 +83,19 @@ class RedactingStore:
     def _fields(self, fields: Mapping[str, object]) -> Mapping[str, object]:
         made: Mapping[str, object] = redact_json(fields, self.redactor)
         return made
+
+
+def redactor_of(redact: RedactLike) -> Redactor | None:
+    """Give the redactor that was asked for, or None."""
+    if isinstance(redact, bool):
+        return PatternRedactor() if redact else None
+    return redact
+
+
+def redacted_store(store: Store, redact: RedactLike) -> Store:
+    """Give a store as it was asked for: with a redactor before it, or as it is."""
+    redactor = redactor_of(redact)
+    return store if redactor is None else redacting(store, redactor)
 
 
 def redacting(store: Store, redactor: Redactor) -> Store:

@@ -11,9 +11,11 @@ from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.messages import canonical_json
 from palaver.store.protocol import Store
+from palaver.store.redacting import RedactLike, redactor_of
 from palaver.transcripts.bundle import export_bundle
 from palaver.transcripts.chains import chain_report, export_chain
 from palaver.transcripts.markdown import markdown
+from palaver.transcripts.redacting import redacted_copy
 from palaver.view import View, fold
 from palaver.wire import Call, Report, compile, profile  # noqa: A004 - the word for it
 
@@ -34,7 +36,13 @@ class Exported:
 
 
 def export(
-    store: Store, session_id: SessionId, to: str, *, dialog_id: DialogId | None = None, whole: bool = True
+    store: Store,
+    session_id: SessionId,
+    to: str,
+    *,
+    dialog_id: DialogId | None = None,
+    whole: bool = True,
+    redact: RedactLike = False,
 ) -> Exported:
     """Export a session.
 
@@ -44,6 +52,7 @@ def export(
         to: One of `EXPORTS`. A bundle and a session file of pi hold all dialogs; the other forms hold one.
         dialog_id: The dialog; None for the one to go on with, `SessionRecord.root`.
         whole: True for everything that was said, False for what the model would see now.
+        redact: What takes secrets out of all that is written: a redactor, or True for one that knows the usual keys and tokens.
 
     Raises:
         NotFound: There is no such form.
@@ -54,6 +63,9 @@ def export(
     if form is None:
         close = get_close_matches(to, EXPORTS)
         raise NotFound(to, what="form", close=close, hint=f"Forms: {', '.join(EXPORTS)}.")
+    redactor = redactor_of(redact)
+    if redactor is not None:
+        store = redacted_copy(store, session_id, redactor)
     record = store.session(session_id)
     if form.all is not None:
         return form.all(store, session_id)

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from palaver.errors import InvalidInput, UnsupportedTranscript
+from palaver.errors import Erased, InvalidInput, UnsupportedTranscript
 from palaver.formats import matches, open_source
 from palaver.formats.events import Branch, Conversation, Event, Loss, Put
 from palaver.formats.registry import Format, Match
 from palaver.formats.sources import Source
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
+from palaver.log.redaction import Redactor, redact_json
+from palaver.session.erasure import ERASED_MARK
+from palaver.store.erasing import Erasing, source_name
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
+from palaver.store.redacting import redacted_entry
 from palaver.transcripts.landing import BATCH, Landing
 from palaver.transcripts.parts import joint
 from palaver.transcripts.places import Places
@@ -66,10 +71,10 @@ class _Current:
 
 
 class _Kept(NamedTuple):
-    """The file that is being imported: the digest of its bytes, and the blob that keeps them, or None."""
+    """The file that is being imported: the digest of its bytes, and what keeps them and gives the blob, or None."""
 
     digest: str
-    raw: BlobId | None
+    keep: Callable[[], BlobId | None]
 
 
 class _Events:
@@ -137,12 +142,16 @@ class Importer:
         store: Where the sessions go.
         keep_source: True to keep the file itself, compressed, in the store.
         subject: Whose data new sessions are.
+        redactor: Takes secrets out of what is read, before it is written; then no source file is kept, for it holds them.
+        again: True to import what was erased here, as a new session; else it is refused with `Erased`.
         progress: Called with the number of records read so far, now and then.
     """
 
     store: Store
     keep_source: bool = True
     subject: str = ""
+    redactor: Redactor | None = None
+    again: bool = False
     progress: Callable[[int], None] | None = None
 
     def import_path(self, path: str | Path) -> Iterator[Imported]:
@@ -166,15 +175,16 @@ class Importer:
         with open_source(path) as source:
             waiting: list[Loss] = []
             digest = ""
-            raw: BlobId | None = None
+            keeping: Callable[[], BlobId | None] = _nothing_kept
             for found in matches(source):
                 if isinstance(found, Loss):
                     waiting.append(found)
                     continue
                 if not digest:
                     digest = file_digest(source.path)
-                    raw = keep(self.store, source.path) if self.keep_source else None
-                yield from self._conversations(source, found, waiting, _Kept(digest, raw), unread)
+                    if self.keep_source and self.redactor is None:
+                        keeping = cache(partial(keep, self.store, source.path))
+                yield from self._conversations(source, found, waiting, _Kept(digest, keeping), unread)
                 waiting = []
 
     def _conversations(
@@ -195,6 +205,8 @@ class Importer:
         """Import the conversation that comes next, in durable steps: a step that fails is undone, those before it stand."""
         current: _Current | None = None
         done: Imported | None = None
+        if isinstance(events.next, Conversation) and not self._erased_in(path, found, events.next):
+            file.keep()  # outside of any step: it takes as long as the file is large
         while done is None:
             with self.store.together():
                 if current is None:
@@ -233,6 +245,8 @@ class Importer:
     def _begin(self, path: Path, found: Match, event: Conversation, digest: str) -> _Current:
         identity = _identity(path, found, event)
         known = self.store.source(identity)
+        if known is None:
+            self._refuse_erased(path, identity)
         if known is not None and known.digest != digest:
             known = self.store.source(_earlier(identity, digest)) or known
         if known is None and event.key:
@@ -254,6 +268,26 @@ class Importer:
         current.losses.extend(self._of_beginning(current))
         return current
 
+    def _erased_in(self, path: Path, found: Match, event: Conversation) -> bool:
+        """Tell whether entries of a conversation, or all of it, were erased here."""
+        identity = _identity(path, found, event)
+        known = self.store.source(identity)
+        if known is not None:
+            return ERASED_MARK in self.store.session(known.session_id).metadata
+        gone = self.store.gone("source", source_name(identity)) if isinstance(self.store, Erasing) else None
+        return gone is not None and not self.again
+
+    def _refuse_erased(self, path: Path, identity: str) -> None:
+        """Refuse what was erased here, unless it is wanted again."""
+        gone = self.store.gone("source", source_name(identity)) if isinstance(self.store, Erasing) else None
+        if gone is not None and not self.again:
+            raise Erased(
+                "session that was imported from",
+                str(path),
+                *gone,
+                hint="To have it again as a new session, say so (--again).",
+            )
+
     def _unnamed(self, path: Path, found: Match, event: Conversation) -> SourceRecord | None:
         """Find what was imported of a conversation before its file named it, as a run is named by its first answer.
 
@@ -270,20 +304,34 @@ class Importer:
         self.store.create_session(
             SessionRecord(
                 session_id=session_id,
-                name=event.title or f"{path.name.split('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}",
+                name=self._clean(
+                    event.title or f"{path.name.split('.')[0]}{f' {event.ordinal}' if event.ordinal else ''}"
+                ),
                 subject=self.subject,
-                workdir=event.workdir,
+                workdir=self._clean(event.workdir),
                 created_at=event.started_at or now(),
                 trashed_at=now(),
-                metadata={**event.metadata, "importing": identity},
+                metadata={
+                    **(event.metadata if self.redactor is None else redact_json(event.metadata, self.redactor)),
+                    "importing": identity,
+                },
             )
         )
         return session_id
+
+    def _clean(self, text: str) -> str:
+        return text if self.redactor is None else self.redactor.redact(text).text
 
     def _of_beginning(self, current: _Current) -> Iterator[Loss]:
         """Say what is to be said of where the conversation goes."""
         landing = current.landing
         record = self.store.session(landing.session_id)
+        if ERASED_MARK in record.metadata:
+            reason = "Entries of it were erased here: they stay so, and the file is not kept."
+            yield Loss(place="session", reason=reason, code="erased", severity="note")
+        elif self.keep_source and self.redactor is not None:
+            reason = "The file is not kept, because what is imported of it is redacted."
+            yield Loss(place="whole file", reason=reason, code="redacted", severity="note")
         if record.trashed_at is not None and "importing" not in record.metadata:
             yield Loss(
                 place="session", reason="It was in the trash and was taken out.", code="restored", severity="note"
@@ -312,7 +360,8 @@ class Importer:
                 current.landing.branch(replace(event, metadata={**event.metadata, "key": event.dialog, **part}))
             case Put():
                 current.records += event.counted
-                current.landing.put(event)
+                entry = event.entry if self.redactor is None else redacted_entry(event.entry, self.redactor)
+                current.landing.put(event if entry is event.entry else replace(event, entry=entry))
             case Loss():
                 current.losses.append(event)
 
@@ -347,6 +396,12 @@ class Importer:
             losses=(*current.losses, *landing.losses),
         )
 
+    def _raw(self, current: _Current, file: _Kept) -> BlobId | None:
+        """Keep the file, unless something of its session was erased: it would bring that back."""
+        if ERASED_MARK in self.store.session(current.landing.session_id).metadata:
+            return None
+        return file.keep() or (current.known.raw if current.known is not None else None)
+
     def _put_source(self, current: _Current, path: Path, file: _Kept, places: Places) -> None:
         """Say where the conversation came from. A file that was rewritten does not take the place of the one that the branches stand on."""
         known = current.known
@@ -359,11 +414,15 @@ class Importer:
                 format=current.format.name,
                 path=str(path.resolve()),
                 digest=file.digest,
-                raw=file.raw or (known.raw if known is not None else None),
+                raw=self._raw(current, file),
                 index=self.store.put_blob(places.encode()),
                 imported_at=now(),
             )
         )
+
+
+def _nothing_kept() -> None:
+    """Keep no file."""
 
 
 def _identity(path: Path, found: Match, event: Conversation) -> str:
