@@ -15,7 +15,11 @@ import typer
 from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import errors
+from palaver.errors import StoreReadOnly
+from palaver.ids import SessionId
 from palaver.session import Session
+from palaver.store import Store
+from palaver.store.erasing import Erasing
 from palaver.transcripts import EXPORTS
 from palaver.transcripts import export as export_session
 
@@ -36,6 +40,9 @@ def run(
     target: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where to; default: standard output.")
     ] = None,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Take keys and tokens out of what is written; the store keeps them.")
+    ] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -47,8 +54,12 @@ def run(
         raise typer.BadParameter("a bundle holds the whole session.", param_hint="--dialog" if dialog else "--view")
     with opened(store) as source:
         found = Session.open(session, source)
-        done = export_session(source, found.session_id, to, dialog_id=dialog_of(found, dialog), whole=not view)
+        done = export_session(
+            source, found.session_id, to, dialog_id=dialog_of(found, dialog), whole=not view, redact=redact
+        )
         size = _pour(sys.stdout.buffer, done.pieces) if target is None else _write(target, done.pieces)
+        if target is not None:
+            _note(source, found.session_id, target)
         report = [str(change) for change in done.report]
         if json:
             row = {"file": None if target is None else str(target), "form": to, "bytes": size}
@@ -56,6 +67,13 @@ def run(
         elif report:
             errors().print(f"{len(report)} things are held otherwise than recorded; the first: {report[0]}")
     return Exit.OK
+
+
+def _note(store: Store, session_id: SessionId, target: Path) -> None:
+    """Let the store remember the file, so that an erasure of the session reaches it; a store that may only be read cannot."""
+    if isinstance(store, Erasing) and target.resolve().is_file():
+        with suppress(StoreReadOnly):
+            store.note_file(session_id, str(target.resolve()))
 
 
 def _pour(file: IO[bytes], pieces: Iterable[bytes]) -> int:

@@ -13,9 +13,11 @@ from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElaps
 from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json, tell
 from palaver.cli.surroundings import errors, output, visible
-from palaver.errors import InvalidInput, PalaverError, UnsupportedTranscript
+from palaver.errors import Erased, InvalidInput, PalaverError, UnsupportedTranscript
 from palaver.formats.events import Loss
+from palaver.log.redaction import PatternRedactor
 from palaver.store import Store
+from palaver.store.redacting import redacting
 from palaver.transcripts import Imported, Importer, import_bundle_file, in_order, is_bundle, losses_by_code
 
 _SHOWN = 5
@@ -30,9 +32,17 @@ def run(
     paths: Annotated[
         list[Path], typer.Argument(metavar="PATH...", help="Transcripts, as they are or as .zst, .gz, .tar; bundles.")
     ],
+    *,
     store: StoreOption = None,
     source: Annotated[bool, typer.Option("--source/--no-source", help="Keep the file itself in the store.")] = True,
     subject: Annotated[str, typer.Option(metavar="WHO", help="Whose data new sessions are.")] = "",
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact", help="Take keys and tokens out before anything is written; the file is not kept then."
+        ),
+    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Import what was erased here again, as new sessions.")] = False,
     losses: Annotated[bool, typer.Option("--losses", help="List every loss, not the first few.")] = False,
     json: JsonOption = False,
 ) -> int:
@@ -41,6 +51,7 @@ def run(
     A file that cannot be imported stops none of the others; with several files it is told in the end by exit code 1.
     """
     failures: list[Exit] = []
+    redactor = PatternRedactor() if redact else None
     with opened(store, create=True) as target:
         for path in in_order(paths):
             with _progress(hidden=json) as progress:
@@ -49,7 +60,9 @@ def run(
                 def shown(count: int, progress: Progress = progress, task: TaskID = task) -> None:
                     progress.update(task, records=count)
 
-                importer = Importer(target, keep_source=source, subject=subject, progress=shown)
+                importer = Importer(
+                    target, keep_source=source, subject=subject, progress=shown, redactor=redactor, again=again
+                )
                 error = _import(importer, path, partial(_say, progress, json=json, all_losses=losses))
             if error is not None:
                 failures.append(tell(error, json=json))
@@ -61,7 +74,7 @@ def _import(importer: Importer, path: Path, say: Callable[[dict[str, object]], N
     try:
         for row in _read(_imported(importer, importer.store, path), path):
             say(row)
-    except InvalidInput as error:
+    except (InvalidInput, Erased) as error:
         return error
     return None
 
@@ -84,7 +97,8 @@ def _read(rows: Iterator[dict[str, object]], path: Path) -> Iterator[dict[str, o
 
 def _imported(importer: Importer, store: Store, path: Path) -> Iterator[dict[str, object]]:
     if is_bundle(path):
-        taken = import_bundle_file(store, path)
+        into = store if importer.redactor is None else redacting(store, importer.redactor)
+        taken = import_bundle_file(into, path)
         record = store.session(taken.session_id)
         nodes = store.nodes(taken.session_id)
         total = sum(store.last(node.dialog_id).seq + 1 for node in nodes)

@@ -11,9 +11,11 @@ from palaver.cli.surroundings import errors
 from palaver.errors import (
     Ambiguous,
     Conflict,
+    Erased,
     InfeasibleBudget,
     InvalidInput,
     InvalidRequest,
+    MemoryConflict,
     NotFound,
     NotReproducible,
     PalaverError,
@@ -57,9 +59,11 @@ _CODES: Mapping[type[PalaverError], Exit] = MappingProxyType(
         InfeasibleBudget: Exit.INFEASIBLE,
         InvalidRequest: Exit.DEFECT,
         NotFound: Exit.MISSING,
+        Erased: Exit.MISSING,
         NotReproducible: Exit.MISSING,
         Ambiguous: Exit.MISSING,
         Conflict: Exit.CONFLICT,
+        MemoryConflict: Exit.CONFLICT,
         StoreError: Exit.STORE,
         InvalidInput: Exit.INPUT,
     }

@@ -18,11 +18,13 @@ from palaver.context import Policy as ContextPolicy
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId
 from palaver.log import Handle
+from palaver.log.redaction import PatternRedactor
 from palaver.session import Session
 from palaver.session.booking import Books, rates_of
 from palaver.store import Store
 from palaver.tokens import Budget, Rates, counter, model_info
 from palaver.transcripts.markdown import markdown
+from palaver.transcripts.redacting import redacted_copy
 from palaver.view import Exchange, Omission, View, fold
 from palaver.wire import PROFILES, Call, Request, compile, profile  # noqa: A004 - the word for it
 
@@ -66,6 +68,9 @@ def run(
     explain: Annotated[
         bool, typer.Option("--explain", help="Say of everything left out why, and how to bring it back.")
     ] = False,
+    redact: Annotated[
+        bool, typer.Option("--redact", help="Take keys and tokens out of what is shown; the store keeps them.")
+    ] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -75,8 +80,9 @@ def run(
     --then it is the next request. Ends with 6, and the breakdown, when the budget cannot hold what must be sent. With --call the request
     of a recorded model call (`calls` lists them), or 4 when it cannot be given back.
     """
-    with opened(store) as source:
-        found = Session.open(session, source)
+    with opened(store) as there:
+        found = _found(there, session, redact=redact)
+        source = found.store
         dialog_id = dialog_of(found, dialog)
         if call is None:
             _check(source, dialog_id, at)
@@ -102,6 +108,14 @@ def run(
         if explain and not json:
             _explain(seen, request)
     return Exit.OK
+
+
+def _found(store: Store, reference: str, *, redact: bool) -> Session:
+    """Open the session, or a copy of it in memory without its secrets."""
+    found = Session.open(reference, store)
+    return (
+        Session.open(found.session_id, redacted_copy(store, found.session_id, PatternRedactor())) if redact else found
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,6 +14,7 @@ from palaver.cli.options import JsonOption, StoreOption
 from palaver.cli.surroundings import store_url
 from palaver.models.connect import PREFIXES
 from palaver.store import open_store
+from palaver.store.redacting import redacted_store
 
 __all__ = ["register", "run"]
 
@@ -72,6 +73,12 @@ def run(
     yes: Annotated[
         bool, typer.Option("--yes", help="Run calls that need somebody's agreement without a question.")
     ] = False,
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact", help="Take keys and tokens out of what is said before it is kept, and before a model sees it."
+        ),
+    ] = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -92,7 +99,7 @@ def run(
         budget=budget,
         session=session,
     )
-    source = open_store(name)
+    source = redacted_store(open_store(name), redact)
     screen = JsonScreen() if json else Screen()
     lines = lines_for(screen, remember=name not in _MEMORY)
     try:
