@@ -19,6 +19,7 @@ def connected(url: str) -> psycopg.Connection[tuple[object, ...]]:
 
 
 _EMPTY = """
+    DELETE FROM files; DELETE FROM gone; DELETE FROM receipts;
     DELETE FROM leases; DELETE FROM followers; DELETE FROM tokens; DELETE FROM texts; DELETE FROM indexed; DELETE FROM sources;
     DELETE FROM entries; DELETE FROM dialogs; DELETE FROM sessions; DELETE FROM blobs;
 """

@@ -1,0 +1,155 @@
+"""What was erased is in no file any more: marks planted everywhere, and a look at the raw bytes of everything that the store wrote."""
+
+import tempfile
+from pathlib import Path
+
+import apsw
+import pytest
+
+from palaver.errors import Erased
+from palaver.session import Session
+from palaver.session.erasure import Receipt, erase, finish_erasures, verify_receipt
+from palaver.store import SqliteStore, Store
+from palaver.store.postgres import PostgresStore
+from palaver.transcripts import export
+from tests import postgres
+from tests.privacy.planted import Planted, found, plant
+from tests.store.postgres_backend import connected
+
+COMPRESSED = {"source"}
+"""Marks that lie compressed, and so cannot be seen in raw bytes before an erasure either; their payloads are looked for by name."""
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a folder for everything: the store, temporary files, bundles."""
+    temp = tmp_path / "temp"
+    temp.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temp))
+    for name in ("TMPDIR", "SQLITE_TMPDIR"):
+        monkeypatch.setenv(name, str(temp))
+    return tmp_path
+
+
+def _bundle(store: Store, planted: Planted, folder: Path) -> None:
+    """Export a session, as the command does, so that the store knows the file."""
+    path = folder / "bundles" / f"{planted.session}.palaver"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(b"".join(export(store, planted.session, "bundle").pieces))
+    store.note_file(planted.session, str(path))  # type: ignore[attr-defined]
+
+
+def _asked(scope: str, planted: Planted, session: Session) -> dict[str, object]:
+    if scope == "session":
+        return {"session": planted.session}
+    if scope == "subject":
+        return {"subject": session.record.subject}
+    if scope == "dialog":
+        return {"dialog": planted.dialog, "children": True}
+    if scope == "tombstones":
+        return {"dialog": planted.dialog, "tombstones": True}
+    return {"entries": planted.said}
+
+
+def _gone(scope: str, planted: Planted) -> dict[str, str]:
+    """Give the marks that must be gone: what is the session's stays where the session does."""
+    stays = set() if scope in {"session", "subject"} else {"name", "subject", "workdir", "metadata", "identity", "path"}
+    return {where: one for where, one in planted.marks.items() if where not in stays}
+
+
+@pytest.mark.parametrize("scope", ["session", "subject", "dialog", "tombstones", "entries"])
+@pytest.mark.parametrize("thorough", [True, False])
+def test_grep_over_the_raw_files_finds_nothing(place: Path, scope: str, thorough: bool) -> None:
+    """After an erasure no mark of what was erased is in the database, its log, side files, temporary files or bundles; the rest is there."""
+    with SqliteStore(place / "store.db") as store:
+        going = plant(store, place, "going")
+    with SqliteStore(place / "store.db") as store:  # what was planted lies in the file now, and in its log from here on
+        staying = plant(store, place, "staying")
+        Session.open(going.session, store).root.label(going.said[3], f"later {going.marks['label']}")
+        _bundle(store, going, place)
+        before = found([place], going.marks)
+        assert before.keys() >= going.marks.keys() - COMPRESSED, "the marks can be found before"
+        assert {"store.db", "store.db-wal"} <= {name for files in before.values() for name in files}
+        pieces = set(store.blob_ids())
+        asked = _asked(scope, going, Session.open(going.session, store))
+        receipt = erase(store, **asked, thorough=thorough)  # type: ignore[arg-type]
+        assert receipt.complete, receipt.pending
+        assert found([place], _gone(scope, going)) == {}, "while the store is open"
+        assert set(receipt.blobs) == pieces - set(store.blob_ids()), "pictures and kept files went with it"
+        assert len(receipt.blobs) >= 3
+        verdict = verify_receipt(store, receipt)
+        assert verdict.holds, verdict.problems
+        assert not verdict.pending
+    assert found([place], _gone(scope, going)) == {}, "after it was closed"
+    kept = found([place], staying.marks)
+    assert kept.keys() >= staying.marks.keys() - COMPRESSED, "what was not asked for is all there"
+    with SqliteStore(place / "store.db") as store:
+        assert Receipt.from_json(receipt.to_json()) == receipt
+        assert verify_receipt(store, receipt.to_json()).holds
+        assert all(store.verify(node.dialog_id) == () for node in store.nodes(staying.session))
+
+
+def test_a_reader_that_holds_the_log_is_told_of(place: Path) -> None:
+    """While another process reads the store as it was, the receipt says what is pending; when it has ended, finishing leaves nothing."""
+    store = SqliteStore(place / "store.db", wait=0.2)
+    planted = plant(store, place, "going")
+    reader = apsw.Connection(str(place / "store.db"))
+    reader.execute("BEGIN")
+    assert reader.execute("SELECT count(*) FROM bodies").get
+    receipt = erase(store, session=planted.session)
+    assert not receipt.complete
+    assert "log" in receipt.pending[-1]
+    assert verify_receipt(store, receipt).pending
+    reader.execute("COMMIT")
+    reader.close()
+    (finished,) = finish_erasures(store)
+    assert finished.complete
+    assert finish_erasures(store) == ()
+    assert verify_receipt(store, receipt.id).pending == ()
+    store.close()
+    assert found([place], planted.marks) == {}
+
+
+def test_a_bundle_that_cannot_be_deleted_is_pending(place: Path) -> None:
+    """A file that stays is named until it is gone, and its name leaves the store with it."""
+    with SqliteStore(place / "store.db") as store:
+        planted = plant(store, place, "going")
+        folder = place / "aqualuminescentfolder"
+        folder.mkdir()
+        (folder / "inside").write_text("not empty: it cannot be unlinked")
+        store.note_file(planted.session, str(folder))
+        receipt = erase(store, session=planted.session)
+        assert [words for words in receipt.pending if str(folder) in words]
+        (folder / "inside").unlink()
+        folder.rmdir()
+        assert [one.complete for one in finish_erasures(store)] == [True]
+    assert found([place], {"folder": folder.name}) == {}
+
+
+def test_after_the_tables_are_written_anew_the_servers_files_hold_nothing(
+    postgres_server: postgres.Server, tmp_path: Path
+) -> None:
+    """On PostgreSQL no mark is in the tables' files after VACUUM FULL; the write-ahead log may hold some, and every receipt says so."""
+    with PostgresStore(postgres_server.url()) as store:
+        going, staying = plant(store, tmp_path, "going"), plant(store, tmp_path, "staying")
+        _flush(store.url)
+        tables = [postgres_server.data / "base"]
+        before = found(tables, going.marks)
+        assert len(before) > 10, "the marks can be found before"
+        dirty = erase(store, subject=Session.open(going.session, store).record.subject, thorough=False)
+        assert "VACUUM FULL" in dirty.pending[0]
+        (receipt,) = finish_erasures(store)
+        assert receipt.complete
+        assert any("write-ahead log" in words for words in receipt.beyond)
+        _flush(store.url)
+        assert found(tables, going.marks) == {}
+        assert found(tables, staying.marks).keys() >= before.keys()
+        assert verify_receipt(store, receipt).holds
+        with pytest.raises(Erased):
+            store.session(going.session)
+
+
+def _flush(url: str) -> None:
+    with connected(url) as connection:
+        connection.execute("CHECKPOINT")
+    connection.close()
