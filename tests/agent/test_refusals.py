@@ -23,13 +23,15 @@ def test_a_session_that_is_refused_for_good_goes_on_when_the_block_is_set_aside(
     agent, provider = scripted(refuses)
     agent.current_dialog.put_text(f"Read this: {POISON}")
     agent.current_dialog.append(AssistantMessage(content="I have."))
+    errors: list[str] = []
     for _ in range(2):  # it stays refused
         agent.receive("And now?")
         with pytest.raises(ModelCallFailed) as refused:
             agent.respond()
+        errors.append(str(refused.value.error))
     dialog = agent.current_dialog
-    place = dialog.blamed(provider.requests[-1], str(refused.value.error))
+    place = dialog.blamed(provider.requests[-1], errors[-1])
     assert place is not None
-    dialog.quarantine(place, str(refused.value.error))
+    dialog.quarantine(place, errors[-1])
     assert agent.respond().content == "Fine."
     assert POISON in str(dialog.recall(place))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -68,12 +68,11 @@ def conversation(dialog: Dialog) -> Iterator[tuple[str, Handle]]:
     dialog.put_text("Go on.")
 
 
-def _call() -> AssistantMessage:
+def _call() -> Message:
     thought = ThinkingContent(content=f"hm {POISON}", signature=POISON, provider="anthropic", model="claude-sonnet-4-5")
     call = ToolCallContent(id="c1", name="look", args={"at": POISON})
-    return AssistantMessage(
-        contents=(thought, TextContent(content="I look."), call), model="claude-sonnet-4-5", provider="anthropic"
-    )
+    said = {"role": "assistant", "model": "claude-sonnet-4-5", "provider": "anthropic"}
+    return Message.from_dict({**said, "contents": [thought, TextContent(content="I look."), call]})
 
 
 KINDS = ("section", "text", "image", "thought", "call", "result", "answer", "summary")
@@ -261,14 +260,12 @@ def _strings(value: Any, path: str = "") -> Iterator[tuple[str, str]]:  # noqa: 
             yield from _strings(inner, f"{path}[{index}]")
 
 
-def marked(kind: str) -> Callable[[Handle], Content]:
-    """Give what makes a block of a kind with its place's mark in it."""
-    return {
-        "text": lambda place: TextContent(content=f"mark-{place.seq}-{place.block}."),
-        "call": lambda place: ToolCallContent(
-            id=f"c{place.seq}-{place.block}", name="look", args={"m": f"mark-{place.seq}-{place.block}."}
-        ),
-    }[kind]
+def marked(kind: str, place: Handle) -> Content:
+    """Give a block of a kind with its place's mark in it."""
+    mark = f"mark-{place.seq}-{place.block}."
+    if kind == "text":
+        return TextContent(content=mark)
+    return ToolCallContent(id=f"c{place.seq}-{place.block}", name="look", args={"m": mark})
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -283,7 +280,7 @@ def test_the_block_that_a_refusal_names_is_found(name: str) -> None:
         for block in range(dice.randint(1, 3)):
             kind = dice.choice(["text", "call"]) if number % 2 else "text"
             place = Handle(dialog.dialog_id, seq, block)
-            contents.append(marked(kind)(place))
+            contents.append(marked(kind, place))
             marks[f"mark-{seq}-{block}."] = place
         dialog.append(
             AssistantMessage(contents=tuple(contents)) if number % 2 else UserMessage(contents=tuple(contents))

@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import StoreDamaged
-from palaver.ids import DialogId, derive_id
+from palaver.ids import DialogId, SessionId, derive_id
 from palaver.log import Compaction, Constraint, Custom, MessageEntry, Node, Pin, Place, Quarantine, Run, Span
 from palaver.messages import UserMessage
 from palaver.session import searchable
@@ -35,7 +35,7 @@ DIALOG, FORK = (DialogId(derive_id("dialog", name)) for name in ("one", "fork"))
 
 def fill(store: Store) -> Store:
     """Write something of everything that verify derives."""
-    session = derive_id("session", "one")
+    session = SessionId(derive_id("session", "one"))
     store.create_session(SessionRecord(session_id=session, name="n", created_at=1.0, metadata={"a": [1]}))
     store.create_dialog(Node(dialog_id=DIALOG, session_id=session, created_at=1.0, metadata={"b": 1}))
     store.update_session(session, root=DIALOG)
@@ -277,16 +277,16 @@ def test_a_changed_byte_of_a_postgres_store_is_found(filled: str, data: st.DataO
         elif flip.table == "blobs" and flip.column == "digest":
             key = flip.new
         try:
-            connection.execute(change, (flip.new, flip.row))  # type: ignore[arg-type]
+            connection.execute(change, (flip.new, flip.row))
         except psycopg.errors.IntegrityError:
             return
         try:
             with PostgresStore(filled, read_only=True) as store:
                 found = told(store)
         finally:
-            connection.execute(change, (flip.old, key))  # type: ignore[arg-type]
+            connection.execute(change, (flip.old, key))
     connection.close()
-    assert found or may_stay_unseen(flip, str(dict(kinds).get(flip.row))), flip
+    assert found or may_stay_unseen(flip, str({row[0]: row[1] for row in kinds}.get(flip.row))), flip
 
 
 # --- memory, and what it costs ---------------------------------------------------------------------------------------------------

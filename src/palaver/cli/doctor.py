@@ -15,9 +15,11 @@ from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import output
 from palaver.errors import StoreDamaged, UnknownSession
 from palaver.ids import DialogId, SessionId
+from palaver.log import Handle
 from palaver.session import Session
 from palaver.store import Store
 from palaver.transcripts import (
+    REMEDIES,
     Diagnosis,
     Finding,
     Importer,
@@ -26,9 +28,13 @@ from palaver.transcripts import (
     import_bundle_file,
     is_bundle,
     repair,
+    scan_file,
+    to_quarantine,
 )
 
 _SHOWN = 12
+_LONG = 16_000_000
+"""From how many bytes on a file is read record by record: importing one into memory takes about ten times its length."""
 _BEYOND = frozenset({"over_window", "damaged_source", "dangling_parent"})
 """Faults that no branch can be without: the way out is a budget, or importing anew."""
 _STYLES = {"fault": "red", "warning": "yellow", "note": "dim"}
@@ -39,7 +45,7 @@ def register(app: typer.Typer) -> None:
     app.command("doctor")(run)
 
 
-def run(
+def run(  # noqa: PLR0917 - the words of a command
     target: Annotated[
         str | None, typer.Argument(metavar="[PATH|SESSION]", help="A transcript, or a session. Default: every session.")
     ] = None,
@@ -47,6 +53,19 @@ def run(
     mend: Annotated[
         bool, typer.Option("--repair", help="Write branches without the faults. The source is never changed.")
     ] = False,
+    aside: Annotated[
+        bool,
+        typer.Option("--quarantine", help="Say which blocks of the session would be set aside; with --yes do it."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="With --quarantine: do it.")] = False,
+    quick: Annotated[
+        bool | None,
+        typer.Option(
+            "--quick/--deep",
+            help="Read a transcript record by record, in the same memory whatever its length; or import it into memory, which tells more. "
+            "Default: --quick from 16 MB on.",
+        ),
+    ] = None,
     every: Annotated[bool, typer.Option("--all", help="List every finding, notes too.")] = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -54,29 +73,66 @@ def run(
     """Examine a transcript or session: pairing, ids, damaged text, missing parents, media, and what each provider would refuse.
 
     With --repair a transcript is imported first, and the branches are written in the store: one for each dialog with faults, or for the one
-    that --dialog names. Ends with 1 when a fault was found.
+    that --dialog names. With --quarantine the blocks that no provider takes are shown, or with --yes set aside. Ends with 1 when a fault was
+    found.
     """
     tell = partial(_tell, json=json, every=every)
     if target is not None and Path(target).exists():
-        if dialog is not None:
-            raise typer.BadParameter("a file is examined as a whole.", param_hint="--dialog")
-        healthy = True
-        for diagnosis in examine_file(target):
-            healthy &= tell(diagnosis)
-        if mend and not healthy:
+        if dialog is not None or aside:
+            name = "--quarantine" if aside else "--dialog"
+            raise typer.BadParameter("a file is examined as a whole: import it first.", param_hint=name)
+        verdicts = [tell(diagnosis) for diagnosis in _of_file(Path(target), quick=quick)]
+        if mend and not all(verdicts):
             _mend_file(target, store, json=json)
-        return Exit.OK if healthy else Exit.FOUND
-    if target is None and (mend or dialog is not None):
-        raise typer.BadParameter("name a transcript or a session.", param_hint="--repair" if mend else "--dialog")
-    with opened(store, writes=mend) as source:
-        healthy = True
+        return Exit.OK if all(verdicts) else Exit.FOUND
+    if target is None and (mend or aside or dialog is not None):
+        name = "--repair" if mend else "--quarantine" if aside else "--dialog"
+        raise typer.BadParameter("name a transcript or a session.", param_hint=name)
+    with opened(store, writes=mend or yes) as source:
+        verdicts = []
         for session_id in _chosen(source, target):
             only = None if dialog is None else Session.open(session_id, source).dialog(dialog).dialog_id
-            sound = tell(examine(source, session_id, only))
-            healthy &= sound
-            if mend and not sound:
+            diagnosis = examine(source, session_id, only)
+            verdicts.append(tell(diagnosis))
+            if aside:
+                _set_aside(source, session_id, diagnosis, yes=yes, json=json)
+            elif mend and not diagnosis.healthy:
                 _mend(source, session_id, only, json=json)
-    return Exit.OK if healthy else Exit.FOUND
+    return Exit.OK if all(verdicts) else Exit.FOUND
+
+
+def _of_file(path: Path, *, quick: bool | None) -> Iterator[Diagnosis]:
+    """Examine a file: in memory, or record by record when it is long. A bundle is always read whole: it says itself what is in it."""
+    long = path.stat().st_size >= _LONG if quick is None else quick
+    yield from scan_file(path) if long and not is_bundle(path) else examine_file(path)
+
+
+def _set_aside(store: Store, session_id: SessionId, diagnosis: Diagnosis, *, yes: bool, json: bool) -> None:
+    """Set the blocks aside that no provider takes, or say which they are."""
+    session = Session.open(session_id, store)
+    places = [session.place(place) for place in to_quarantine(diagnosis)]
+    new = [place for place in places if any(_shows(session, one.dialog_id, place) for one in store.nodes(session_id))]
+    if yes:
+        with store.together():
+            for place in new:
+                session.quarantine(place, "found by the doctor")
+    if json:
+        print_json({"quarantine": {"session": session_id, "handles": [str(place) for place in new], "done": yes}})
+        return
+    console = output()
+    for place in new:
+        console.print(f"  {place}: {'set aside' if yes else 'would be set aside'}")
+    if not new:
+        console.print("  there is no block to be set aside.")
+    elif not yes:
+        console.print("  Nothing was written: --yes does it; `palaver quarantine --undo HANDLE` takes it back.")
+
+
+def _shows(session: Session, dialog_id: DialogId, place: Handle) -> bool:
+    """Tell whether a dialog holds a block and shows it."""
+    dialog = session.dialog(dialog_id)
+    held = any(place in span for span in dialog.spans)
+    return held and place not in dialog.quarantined and place._replace(block=None) not in dialog.quarantined
 
 
 def _chosen(store: Store, target: str | None) -> Iterator[SessionId]:
@@ -140,18 +196,30 @@ def _tell(diagnosis: Diagnosis, *, json: bool, every: bool) -> bool:
 def _print(diagnosis: Diagnosis, *, every: bool) -> None:
     console = output()
     verdict = "healthy" if diagnosis.healthy else "faults found"
-    lost = f", {diagnosis.unreachable:,} of them unreachable" if diagnosis.unreachable else ", all reachable"
-    console.print(f"{diagnosis.name}: {verdict}. {diagnosis.total:,} entries in {diagnosis.dialogs} dialogs{lost}.")
+    console.print(f"{diagnosis.name}: {verdict}. {_extent(diagnosis)}", soft_wrap=True)
     kinds = Counter((finding.severity, finding.code) for finding in diagnosis.findings)
     for (severity, code), count in sorted(kinds.items(), key=lambda item: (list(_STYLES).index(item[0][0]), -item[1])):
-        console.print(f"  {count:>5} {severity:<8} {code}", style=_STYLES[severity])
+        number = f"{count + diagnosis.more.get(code, 0):>5,} {severity:<8} {code}"
+        remedy = REMEDIES.get(code, "") if severity != "note" else ""
+        console.print(f"  {number}{f': {remedy}' if remedy else ''}", style=_STYLES[severity], soft_wrap=True)
     shown = [finding for finding in diagnosis.findings if every or finding.severity == "fault"]
     for finding in shown if every else shown[:_SHOWN]:
-        console.print(f"    {finding.place}: {finding.what}{_whom(finding)}")
+        console.print(f"    {finding.place}: {finding.what}{_whom(finding)}", soft_wrap=True)
     if not every and len(shown) > _SHOWN:
         console.print(f"    … {len(shown) - _SHOWN} more faults: --all lists everything")
-    valid = ", ".join(f"{name} {'valid' if fine else 'INVALID'}" for name, fine in diagnosis.valid.items())
-    console.print(f"  the next request, as palaver sends it, in form: {valid}")
+    if diagnosis.valid:
+        valid = ", ".join(f"{name} {'valid' if fine else 'INVALID'}" for name, fine in diagnosis.valid.items())
+        console.print(f"  the next request, as palaver sends it, in form: {valid}", soft_wrap=True)
+    else:
+        console.print("  read record by record; --deep imports it into memory and compiles its next request, too")
+
+
+def _extent(diagnosis: Diagnosis) -> str:
+    if not diagnosis.valid:
+        lost = f", {diagnosis.unreachable:,} of them cannot be read" if diagnosis.unreachable else ""
+        return f"{diagnosis.total:,} records{lost}."
+    lost = f", {diagnosis.unreachable:,} of them unreachable" if diagnosis.unreachable else ", all reachable"
+    return f"{diagnosis.total:,} entries in {diagnosis.dialogs} dialogs{lost}."
 
 
 def _whom(finding: Finding) -> str:
@@ -172,8 +240,11 @@ def _row(diagnosis: Diagnosis) -> dict[str, object]:
                 "what": one.what,
                 "severity": one.severity,
                 "providers": list(one.providers),
+                "refused": dict(one.refused),
+                "remedy": one.remedy,
             }
             for one in diagnosis.findings
         ],
         "valid": diagnosis.valid,
+        "more": dict(diagnosis.more),
     }

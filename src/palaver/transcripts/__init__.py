@@ -4,14 +4,16 @@ from palaver.transcripts.bundle import Taken, export_bundle, import_bundle
 from palaver.transcripts.bundle_files import import_bundle_file, is_bundle
 from palaver.transcripts.doctor import examine, examine_file, format_of
 from palaver.transcripts.exporting import EXPORTS, Exported, export
-from palaver.transcripts.findings import Diagnosis, Finding
+from palaver.transcripts.findings import REMEDIES, Diagnosis, Finding, to_quarantine
 from palaver.transcripts.importing import Imported, Importer, losses_by_code
 from palaver.transcripts.parts import in_order
 from palaver.transcripts.repair import repair
+from palaver.transcripts.scanning import scan_file
 from palaver.transcripts.sources import kept
 
 __all__ = [
     "EXPORTS",
+    "REMEDIES",
     "Diagnosis",
     "Exported",
     "Finding",
@@ -30,4 +32,6 @@ __all__ = [
     "kept",
     "losses_by_code",
     "repair",
+    "scan_file",
+    "to_quarantine",
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from base64 import b64encode
 from collections import Counter, deque
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,10 +17,11 @@ from palaver.formats import matches, open_source
 from palaver.formats.events import Loss
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle, MessageEntry, Node, decode_entry
-from palaver.messages import Message, ThinkingContent, ToolCallContent, ToolResultContent, media_of
+from palaver.messages import Media, Message, ThinkingContent, ToolCallContent, ToolResultContent, media_of
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Store
 from palaver.tokens import counter, model_info
+from palaver.transcripts import poison
 from palaver.transcripts.bundle_files import import_bundle_file, is_bundle
 from palaver.transcripts.findings import Diagnosis, Finding
 from palaver.transcripts.importing import Importer
@@ -50,7 +53,8 @@ def examine_file(path: str | Path) -> Iterator[Diagnosis]:
         found = examine(store, imported.session_id)
         reported = [_of_loss(loss) for loss in imported.losses]
         seen = [_in_file(store, finding) for finding in found.findings]
-        yield replace(found, name=f"{path}: {imported.name}", session_id=None, findings=tuple(_once(reported, seen)))
+        listed = tuple(map(poison.told, _once(reported, seen)))
+        yield replace(found, name=f"{path}: {imported.name}", session_id=None, findings=listed)
 
 
 def _once(reported: Sequence[Finding], seen: Sequence[Finding]) -> Iterator[Finding]:
@@ -131,7 +135,7 @@ def examine(store: Store, session_id: SessionId, dialog_id: DialogId | None = No
         total=total,
         reachable=total - sum(len(broken[node.dialog_id]) for node in chosen),
         findings=tuple(
-            dict.fromkeys(findings)
+            map(poison.told, dict.fromkeys(findings))
         ),  # forks share entries: what is wrong with one shows in every dialog that holds it
         valid={
             name: len(sound) == len(chosen) and all(_valid(store, node.dialog_id, name) for node in sound)
@@ -190,10 +194,15 @@ def _of_dialog(store: Store, node: Node) -> Iterator[Finding]:
     yield from _of_window(fold(store, node.dialog_id))
 
 
+_SUSPICIOUS = re.compile(
+    rb'"changes"|"error"|"digest"|"content":"(?:\s|\\[nrt])*"|"type":"tool_call"|"signature"|"type":"thinking"'
+)
+
+
 def _of_entries(store: Store, node: Node) -> Iterator[Finding]:
     """Find what single messages have: text that had to be changed, arguments that cannot be read, payloads that are gone."""
     for seq, body in store.bodies(node.dialog_id):
-        if not any(mark in body for mark in (b'"changes"', b'"error"', b'"digest"')):
+        if _SUSPICIOUS.search(body) is None:
             continue  # most entries have nothing that could be wrong, and need not be decoded
         entry = decode_entry(body)
         if isinstance(entry, MessageEntry):
@@ -208,14 +217,23 @@ def _of_message(store: Store, place: str, message: Message) -> Iterator[Finding]
             what=f"Its text held what cannot be sent ({kind}); it was replaced, and the original can be restored.",
             severity="fault",
         )
-    for call in message.tool_calls():
-        if call.error:
-            what = f"The arguments of a call cannot be read: {call.error}"
-            yield Finding(place=place, code="malformed_arguments", what=what, severity="fault")
-    for media in media_of(message):
-        if media.url is None and (why := _payload_fault(store, BlobId(media.digest))):
-            what = f"Its {media.media_type} payload {why}."
-            yield Finding(place=place, code="missing_blob", what=what, severity="fault")
+    for index, block in enumerate(message.contents):
+        yield from poison.of_content(f"{place}:{index}", block)
+        for media in media_of(message.model_copy(update={"contents": (block,)})):
+            yield from _of_media(store, f"{place}:{index}", media)
+
+
+def _of_media(store: Store, place: str, media: Media) -> Iterator[Finding]:
+    """Find a payload that is gone or changed, or that a provider does not take."""
+    if media.url is not None:
+        return
+    if why := _payload_fault(store, BlobId(media.digest)):
+        what = f"Its {media.media_type} payload {why}."
+        yield Finding(place=place, code="missing_blob", what=what, severity="fault")
+    elif media.media_type.startswith("image/"):
+        data = b64encode(store.blob(BlobId(media.digest))).decode("ascii")
+        if poison.suspicious_image(media.media_type, data):
+            yield from poison.of_image(place, media.media_type, data)
 
 
 def _payload_fault(store: Store, blob_id: BlobId) -> str:

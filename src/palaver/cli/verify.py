@@ -1,0 +1,62 @@
+"""palaver verify: derive again whatever a store can be wrong about."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import Annotated
+
+import typer
+
+from palaver.cli.options import JsonOption
+from palaver.cli.outcome import Exit, print_json
+from palaver.cli.surroundings import output, store_url
+from palaver.session import Session, searchable
+from palaver.store import open_store
+from palaver.store.verifying import Fault, Verification, verify_store
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("verify")(run)
+
+
+def run(
+    store: Annotated[
+        str | None,
+        typer.Argument(metavar="[STORE]", help="The store, as --store takes it elsewhere. Default: the default store."),
+    ] = None,
+    session: Annotated[
+        str | None,
+        typer.Option("--session", metavar="S", help="One session alone: its entries, its place and its payloads."),
+    ] = None,
+    json: JsonOption = False,
+) -> int:
+    """Read a store back and derive everything again: entries, headers, counts, payloads, forks, rows and the full-text index.
+
+    What does not follow is named with its place. The store is only read, in the same memory however large it is. Ends with 1 when something
+    is wrong. With --json each fault is a line, and the last line has the figures.
+    """
+    with closing(open_store(store_url(store), create=False, read_only=True)) as source:
+        only = None if session is None else Session.open(session, source).session_id
+        run = verify_store(source, only, extract=searchable)
+        for fault in run:
+            _tell(fault, json=json)
+        _sum_up(run, json=json)
+    return Exit.FOUND if run.faults else Exit.OK
+
+
+def _tell(fault: Fault, *, json: bool) -> None:
+    if json:
+        print_json({"place": fault.place, "code": fault.code, "what": fault.what})
+    else:
+        output().print(f"{fault.place}: {fault.what} ({fault.code})", soft_wrap=True, style="red")
+
+
+def _sum_up(run: Verification, *, json: bool) -> None:
+    counts = {"sessions": run.sessions, "dialogs": run.dialogs, "entries": run.entries, "payloads": run.blobs}
+    if json:
+        print_json({**counts, "bytes": run.size, "faults": run.faults, "sound": not run.faults})
+        return
+    told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
+    verdict = "everything follows" if not run.faults else f"{run.faults:,} faults"
+    output().print(f"{told}, {run.size:,} bytes of entries: {verdict}.", soft_wrap=True)
