@@ -31,6 +31,7 @@ class Dialect:
         turns: How it writes turns, where neighbours of one role are one message, results are the user's words, and the user speaks first;
             None where it does not.
         beside: What else a request must have, for its list to be judged.
+        alone: Whether a message means the same whatever stands before it in the list.
         system: Where the instructions stand in a request; empty where they are messages.
     """
 
@@ -41,6 +42,7 @@ class Dialect:
     write: Callable[[Piece, Mapping[str, Any]], Iterator[dict[str, Any]]]
     turns: Turns | None = None
     beside: Mapping[str, Any] = field(default_factory=dict)
+    alone: bool = True
     system: str = ""
 
     def require(self, message: Mapping[str, Any], index: int) -> None:
@@ -68,7 +70,7 @@ class Dialect:
         return "\n\n".join(part["text"] for part in parts)
 
 
-_CONTENT = frozenset({"content"})
+_CONTENT, _PARTED = frozenset({"content"}), frozenset({"parts"})
 _CHAT = _CONTENT | {
     "tool_calls",
     "function_call",
@@ -86,7 +88,13 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
         for each in (
             Dialect("openai-chat", "messages", _CHAT, lambda: from_chat_dict, chat.written),
             Dialect(
-                "openai-responses", "input", _CONTENT, responses.reader, responses.written, beside={"store": False}
+                "openai-responses",
+                "input",
+                _CONTENT,
+                responses.reader,
+                responses.written,
+                beside={"store": False},
+                alone=False,
             ),
             Dialect(
                 "anthropic",
@@ -95,16 +103,17 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
                 lambda: from_anthropic_dict,
                 anthropic.written,
                 anthropic.TURNS,
-                {"max_tokens": 1, "tools": [_ANY]},
-                "system",
+                beside={"max_tokens": 1, "tools": [_ANY]},
+                system="system",
             ),
             Dialect(
                 "gemini",
                 "contents",
-                frozenset({"parts"}),
+                _PARTED,
                 gemini.reader,
                 gemini.written,
                 gemini.TURNS,
+                alone=False,
                 system="systemInstruction",
             ),
         )

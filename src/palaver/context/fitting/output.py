@@ -97,11 +97,14 @@ def output(source: Source, view: View) -> tuple[list[Any], str, tuple[Change, ..
 
 
 def reread(source: Source, out: Sequence[Mapping[str, Any]]) -> tuple[Message, ...]:
-    """Read the list that is given back; what is the caller's own was read before."""
-    own = {id(message): read for message, read in zip(source.given, source.messages, strict=True)}
+    """Read the list that is given back; what is the caller's own was read before, and means the same if it does by itself."""
+    read = zip(source.given, source.messages, strict=True) if source.dialect.alone else ()
+    known = {id(given): message for given, message in read}
     reader = source.dialect.reader()
-    read = [reader(message, id=f"message-{index}", timestamp=0.0) for index, message in enumerate(out)]
-    return tuple(own.get(id(message), again) for message, again in zip(out, read, strict=True))
+    return tuple(
+        known.get(id(message)) or reader(message, id=f"message-{index}", timestamp=0.0)
+        for index, message in enumerate(out)
+    )
 
 
 def _to_write(made: Sequence[_Made], faults: Mapping[int, str]) -> Mapping[int, str]:
