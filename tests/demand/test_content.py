@@ -176,8 +176,7 @@ def test_d15g_sixty_three_pictures(place: Place, proof: Proof) -> None:
 def images(dialog: Dialog) -> list[Media]:
     """Give the pictures that a dialog's messages refer to."""
     blocks = [block for message in dialog.messages for block in message.contents]
-    found = [one for block in blocks if isinstance(block, ImageContent) for one in block.images]
-    return found
+    return [one for block in blocks if isinstance(block, ImageContent) for one in block.images]
 
 
 # --- D16 ----------------------------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from palaver.log import (
     ModelChange,
     Node,
     Run,
+    Source,
     Toolset,
     decode_entry,
 )
@@ -216,11 +217,26 @@ def _record(  # noqa: PLR0911 - one for each type of record
             return {"type": "label", "targetId": target, "label": entry.label}
         case Compaction() if _is_summary(entry):
             return _compacted(entry, done)
+        case Custom(source=Source(format="pi"), data=Mapping() as whole) if (
+            entry.custom_type == f"pi/{whole.get('type')}"
+        ):
+            return dict(_plain(whole))  # a record of a kind that its reader did not know
         case Custom():
             return {"type": "custom", "customType": entry.custom_type, "data": _plain(entry.data)}
         case _:
             data = entry.model_dump(mode="json", exclude={"kind", "at", "source"})
             return {"type": "custom", "customType": f"{OURS}.{entry.kind}", "data": data}
+
+
+def _custom(entry: Custom) -> dict[str, Any]:
+    """Give an extension's record; one of pi's own, of a kind that its reader did not know, as it was."""
+    match entry:
+        case Custom(source=Source(format="pi"), data=Mapping() as whole) if (
+            entry.custom_type == f"pi/{whole.get('type')}"
+        ):
+            return dict(_plain(whole))
+        case _:
+            return {"type": "custom", "customType": entry.custom_type, "data": _plain(entry.data)}
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - any JSON value
