@@ -70,7 +70,8 @@ class Carried:
         )
         growing = {each.first for each in log.exchanges[self._place :]}
         first = next((index for index, each in enumerate(view.exchanges) if each.first in growing), len(view.exchanges))
-        self._settled, self._open = view.exchanges[:first], view.exchanges[first:]
+        shown = tuple(each if each.stale else replace(each, stale=True) for each in view.exchanges)
+        self._settled, self._open = shown[:first], shown[first:]
 
     def _again(self, written: tuple[Exchange, ...], log: View, start: int) -> Iterator[Exchange]:
         """Give what was written down as it is to be shown now: the newest response may have grown, anything may be pinned since.

@@ -43,7 +43,7 @@ class Load:
 def optimum(load: Load, sheet: Sheet) -> float:
     """Give the least bill for which the calls could have been had.
 
-    A call that does not fit without a cut, nor with one, is billed as if it did: nobody could have done better.
+    A call before which there is a cut is billed as if it fitted: what must be sent is sent, and nobody could have done better.
 
     Args:
         load: What the dialog asks for.
@@ -95,10 +95,7 @@ class _Sums:
         return self._load.prefix + min(self._load.after, self._upto[cut + 1]) - self._upto[cut + 1]
 
     def last(self, cut: int) -> int:
-        """Give the first call after a cut that does not fit without another one; the number of calls where all fit.
-
-        The call right behind a cut is always sent.
-        """
+        """Give the first call after a cut that does not fit without another one; the number of calls where all fit."""
         base, calls = self._base(cut), len(self._load.new)
         low, high = cut + 1, calls
         while low < high:
@@ -107,7 +104,7 @@ class _Sums:
                 high = middle
             else:
                 low = middle + 1
-        return max(low, min(cut + 1, calls)) if cut >= 0 else low
+        return low
 
     def between(self, cut: int, later: int) -> float:
         """Give what the calls from a cut up to another one, exclusive, cost, and the cut at its beginning."""

@@ -1,0 +1,111 @@
+"""Views carried on without a store are those of a session that commits."""
+
+import re
+from collections.abc import Sequence
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.lab.carried import Carried
+from palaver.log import Handle, Pin, Place
+from palaver.messages import Message, Role
+from palaver.session.committing import proven
+from palaver.testing.log_strategies import plans, sayings
+from palaver.testing.logs import Log
+from palaver.view import Plan, Rewrite, View, apply, fold
+
+_HANDLE = re.compile(r"[0-9a-f]{12,32}:\d+(:\d+)?")
+
+
+class _Both:
+    """The same conversation twice: once as the lab has it, and once in a log in which every compaction is committed."""
+
+    def __init__(self) -> None:
+        self.plain, self.live = Log(), Log()
+        self.places: list[tuple[int, int]] = []
+        self.carried = Carried()
+
+    def put(self, message: Message) -> None:
+        one, other = self.plain.put(message)[0].seq, self.live.put(message)[0].seq
+        self.places.append((one, other))
+
+    def pin(self, number: int) -> None:
+        one, other = self.places[number]
+        self.plain.put(Pin(target=Place(dialog=self.plain.dialog, seq=one)))
+        self.live.put(Pin(target=Place(dialog=self.live.dialog, seq=other)))
+
+    def views(self) -> tuple[View, View]:
+        log = fold(self.plain.store, self.plain.dialog, whole=True)
+        return self.carried.view(log), fold(self.live.store, self.live.dialog)
+
+    def commit(self, plan: Plan) -> None:
+        here, there = self.views()
+        after = apply(here, plan)
+        self.carried.commit(after, fold(self.plain.store, self.plain.dialog, whole=True))
+        live = apply(there, _translated(plan, here, there))
+        self.live.put(proven(self.live.store, live, policy="any", before=2, after=1))
+
+
+def _origins(view: View) -> list[Handle | None]:
+    return [block.origin for exchange in view.exchanges for block in exchange.blocks()]
+
+
+def _translated(plan: Plan, here: View, there: View) -> Plan:
+    """Give the same plan for the other view: its entries have other numbers."""
+    same = dict(zip(_origins(here), _origins(there), strict=True))
+    rewrites = tuple(
+        Rewrite(target=same[each.target] or each.target, text=each.text, reason=each.reason) for each in plan.rewrites
+    )
+    return Plan(policy=plan.policy, drops=plan.drops, rewrites=rewrites, inserts=plan.inserts)
+
+
+def _told(view: View) -> list[object]:
+    """Give what a view shows and how, with handles as one word."""
+    return [
+        (
+            exchange.derived,
+            exchange.pinned,
+            exchange.open,
+            exchange.stale,
+            exchange.messages,
+            [
+                (turn.role, block.derived, block.reason, _HANDLE.sub("handle", repr(block.content)))
+                for turn in exchange.turns
+                for block in turn.blocks
+            ],
+        )
+        for exchange in view.exchanges
+    ]
+
+
+def _goes_on(message: Message, rest: Sequence[Message]) -> bool:
+    """Tell whether the next message may be of the same response: no call is made, and nothing committed, in the middle of one."""
+    spoke = message.role is Role.ASSISTANT
+    return bool(rest) and spoke and rest[0].role is Role.ASSISTANT
+
+
+@given(messages=sayings(), data=st.data())
+@settings(deadline=None, max_examples=40)
+def test_a_carried_view_is_the_view_of_a_session_that_commits(messages: list[Message], data: st.DataObject) -> None:
+    """Whatever is said, pinned and committed in whatever order, both show the same, and leave out as much."""
+    both = _Both()
+    for number, message in enumerate(messages):
+        both.put(message)
+        if both.places and data.draw(st.integers(0, 5)) == 0:
+            both.pin(data.draw(st.integers(0, len(both.places) - 1)))
+        here, there = both.views()
+        assert _told(here) == _told(there)
+        assert [block.content for block in here.system] == [block.content for block in there.system]
+        assert sum(gone.messages for gone in here.omissions) == sum(gone.messages for gone in there.omissions)
+        if here.exchanges and not _goes_on(message, messages[number + 1 :]) and data.draw(st.integers(0, 2)) == 0:
+            both.commit(data.draw(plans(here)))
+            here, there = both.views()
+            assert _told(here) == _told(there)
+
+
+def test_what_was_never_written_down_is_the_log() -> None:
+    """Without a commit the view is the log's, the very object."""
+    both = _Both()
+    log = fold(both.plain.store, both.plain.dialog, whole=True)
+    assert both.carried.view(log) is log
+    assert both.carried.commits == 0

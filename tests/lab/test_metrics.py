@@ -1,0 +1,263 @@
+"""The metrics, on examples worked out by hand."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from palaver.lab.finder import Finder
+from palaver.lab.lookups import Index
+from palaver.lab.metrics import (
+    artifact_scores,
+    bill,
+    distance_of,
+    future_references,
+    hit_share,
+    identifiers,
+    in_arguments,
+    ndcg_at,
+    occurs,
+    paired_interval,
+    prefix_stability,
+    ratio_interval,
+    recall_all_at,
+    recall_any_at,
+    recall_charge,
+    regret,
+    remembered,
+    repeated,
+    retained,
+    stable_tokens,
+    survives,
+    write_share,
+)
+from palaver.lab.prices import Sheet, sheet
+
+SHEET = Sheet(
+    model="m",
+    currency="USD",
+    input=1.0,
+    cache_read=0.1,
+    cache_write=1.25,
+    output=5.0,
+    lifetime=300.0,
+    least=1_000,
+    source="made up",
+)
+
+
+# --- references ------------------------------------------------------------------------------------------------------------
+
+
+def test_identifiers_name_something_exactly() -> None:
+    """Paths, addresses, names with digits or joints, numbers of three digits, codes in capitals; no words of prose."""
+    text = "See src/a.py:12 and max_size, mail bob@example.com, code ECONNREFUSED or E501: 4096 of 12, at 10.5.2 (well-known)."
+    assert identifiers(text) == {"src/a.py:12", "max_size", "bob@example.com", "ECONNREFUSED", "E501", "4096", "10.5.2"}
+
+
+def test_arguments_are_read_for_their_values() -> None:
+    """The names of arguments are the tool's own, and no reference; what is nested counts."""
+    args = {"user_id": "sara_doe_496", "items": [{"order_no": "#W123"}, 4096, True, None], "note": "go on"}
+    assert in_arguments(args) == {"sara_doe_496", "W123", "4096"}
+
+
+def test_an_identifier_occurs_as_a_whole_word() -> None:
+    """Part of a longer word is another word; punctuation may stand beside it."""
+    assert occurs("a.py", "open src/a.py now")
+    assert not occurs("123", "in 41234")
+    assert occurs("123", "41234, 123.")
+    assert not occurs("abc", "abc_1")
+
+
+def test_future_reference_recall_by_hand() -> None:
+    """Of three names two were known before, and the view holds one of them."""
+    assert future_references({"a1", "b2", "c3"}, {"a1", "b2", "x9"}, {"b2", "c3"}) == (2, 1)
+
+
+def test_distances_by_name() -> None:
+    """Each end belongs to its own range."""
+    assert [distance_of(calls) for calls in (1, 2, 4, 5, 16, 64, 65)] == ["1", "4", "4", "16", "16", "64", "more"]
+
+
+_NAME = st.text("ab1_./-@ ", min_size=1, max_size=6)
+
+
+@given(names=st.lists(_NAME, max_size=6), text=st.text("ab1_./-@ ", max_size=40))
+def test_many_names_are_found_as_each_alone(names: list[str], text: str) -> None:
+    """The finder finds a name where a plain search finds it as a whole; one without any word is never found."""
+    wanted = {name for name in names if any(letter.isalnum() or letter == "_" for letter in name)}
+    assert Finder(names).found(text) == {name for name in wanted if _stands(name, text)}
+
+
+def _stands(name: str, text: str) -> bool:
+    def goes_on(letter: str) -> bool:
+        return letter.isalnum() or letter == "_"
+
+    return any(
+        text.startswith(name, place)
+        and not (place and goes_on(text[place - 1]) and goes_on(name[0]))
+        and not (goes_on(text[place + len(name) : place + len(name) + 1]) and goes_on(name[-1]))
+        for place in range(len(text))
+    )
+
+
+# --- cache and money -------------------------------------------------------------------------------------------------------
+
+
+def test_a_prefix_is_stable_up_to_the_first_unit_that_differs() -> None:
+    """Units count whole; what comes after a difference does not count, even where it is the same."""
+    before = [("system", 100), ("a", 10), ("b", 20), ("c", 5)]
+    after = [("system", 100), ("a", 10), ("x", 1), ("c", 5)]
+    assert stable_tokens(before, after) == 110
+    assert prefix_stability(110, 135) == 110 / 135
+    assert prefix_stability(0, 0) is None
+
+
+def test_hit_and_write_share_add_up() -> None:
+    """Of 400 tokens 300 were read from the cache."""
+    assert hit_share(300, 100) == 0.75
+    assert write_share(300, 100) == 0.25
+    assert hit_share(0, 0) is None
+
+
+def test_the_bill_by_hand() -> None:
+    """Two calls: 2,000 tokens written and 10 answered; then 2,000 read, 500 written, 20 answered."""
+    assert bill([(0, 2_000, 10), (2_000, 500, 20)], SHEET) == 2_000 * 1.25 + 50 + 200 + 500 * 1.25 + 100
+
+
+def test_a_request_below_the_least_prefix_costs_as_input() -> None:
+    """What is too short to be cached is not written to the cache."""
+    assert bill([(0, 999, 0)], SHEET) == 999
+    assert bill([(0, 1_000, 0)], SHEET) == 1_250
+
+
+def test_a_cache_is_found_while_it_lives() -> None:
+    """A prefix is found when it is long enough and was used within the lifetime; a time that is not known is no gap."""
+    assert SHEET.found(1_000, warm=True) == 1_000
+    assert SHEET.found(999, warm=True) == 0
+    assert SHEET.found(5_000, warm=False) == 0
+    assert SHEET.warm(300.0)
+    assert not SHEET.warm(300.1)
+    assert SHEET.warm(None)
+
+
+def test_recalls_are_charged_as_calls() -> None:
+    """Two lookups on a view of 1,000 tokens that bring 200: read twice, 120 tokens written by the model, 320 written to the cache."""
+    assert recall_charge(2, 200, 1_000, SHEET) == pytest.approx(200 + 120 * 5 + 320 * 1.25)
+    assert recall_charge(0, 0, 1_000, SHEET) == 0
+
+
+def test_regret_is_a_ratio() -> None:
+    """A bill of 12 where 10 was possible."""
+    assert regret(12, 10) == 1.2
+    assert regret(12, 0) is None
+
+
+def test_prices_of_a_model_that_nobody_knows_are_relative() -> None:
+    """There is a sheet, it says that it has no dollars, and policies get no rates."""
+    found = sheet("my-own-model")
+    assert (found.currency, found.input, found.rates) == ("input tokens", 1.0, None)
+    known = sheet("claude-sonnet-4-5", lifetime=60.0)
+    assert (known.currency, known.lifetime) == ("USD", 60.0)
+    assert known.rates is not None
+    assert known.rates.cache_read == known.cache_read < known.input < known.cache_write
+
+
+# --- memory ----------------------------------------------------------------------------------------------------------------
+
+
+def test_the_artifact_trail_by_hand() -> None:
+    """Four files touched, three named, two of them rightly."""
+    scores = artifact_scores({"a", "b", "c", "d"}, {"a", "b", "x"})
+    assert scores == (2 / 3, 2 / 4, 4 / 7)
+    assert artifact_scores(set(), {"a"}) is None
+    assert artifact_scores({"a"}, set()) == (0.0, 0.0, 0.0)
+
+
+def test_a_constraint_survives_by_its_trigrams() -> None:
+    """Word for word, also among other words; with one word in five changed it does not, and case does not matter."""
+    rule = "You must never push to main directly."
+    assert survives(rule, "He said: you must NEVER push to main, directly!")
+    assert not survives(rule, "You must never commit to main directly.")
+    assert survives("Use tabs.", "prefer: use tabs")
+    assert not survives("Use tabs.", "tabs: use")
+    assert not survives("", "anything")
+
+
+def test_a_failure_is_remembered_with_its_error() -> None:
+    """The command alone is not enough, and neither is the error; what was cut after 60 characters does not matter."""
+    told = "- pytest -q tests/test_a.py: exit 1\n  AssertionError: expected 3"
+    assert remembered("pytest -q  tests/test_a.py", "AssertionError: expected 3", told)
+    assert not remembered("pytest -q tests/test_b.py", "AssertionError: expected 3", told)
+    assert not remembered("pytest -q tests/test_a.py", "TypeError", told)
+    assert remembered("x" * 100, "", "x" * 60)
+
+
+def test_failures_repeated_by_hand() -> None:
+    """Four failures, one of them for the second time, one for the third."""
+    assert repeated([("a", "e"), ("b", "e"), ("a", "e"), ("a", "f"), ("a", "e")]) == (5, 2)
+
+
+# --- evidence --------------------------------------------------------------------------------------------------------------
+
+
+def test_recall_of_a_search_by_hand() -> None:
+    """One of two relevant ones among the first two, both among the first three."""
+    found = ["a", "x", "b", "y"]
+    assert (recall_any_at(found, {"a", "b"}, 1), recall_all_at(found, {"a", "b"}, 2)) == (1.0, 0.0)
+    assert recall_all_at(found, {"a", "b"}, 3) == 1.0
+    assert recall_any_at(found, {"y"}, 3) == 0.0
+
+
+def test_ndcg_has_the_official_discount() -> None:
+    """The first two places count whole; place 3 is divided by log2(3)."""
+    assert ndcg_at(["a", "x", "b"], {"a", "b"}, 3) == pytest.approx((1 + 1 / math.log2(3)) / 2)
+    assert ndcg_at(["x", "a"], {"a"}, 2) == 1.0
+    assert ndcg_at(["x", "y", "a"], {"a"}, 3) == pytest.approx(1 / math.log2(3))
+    assert ndcg_at(["x"], set(), 5) == 0.0
+
+
+def test_evidence_is_retained_turn_for_turn() -> None:
+    """Two of three turns are shown."""
+    assert retained({"1", "2", "3"}, {"2", "3", "9"}) == 2 / 3
+    assert retained(set(), {"1"}) is None
+
+
+def test_a_search_ranks_rare_words_first() -> None:
+    """A text with the rare word comes before those with common ones, and only those asked for are given."""
+    index = Index()
+    for text in ("the tests pass", "the tests fail in zebra.py", "the tests are slow"):
+        index.add(text)
+    assert list(index.search("the tests in zebra", first=1)) == [1]
+    assert list(index.search("the tests in zebra", among={0, 2})) == [0, 2]
+    assert list(index.search("nothing of this")) == []
+
+
+# --- intervals -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_interval_is_the_same_for_the_same_seed_and_holds_the_figure() -> None:
+    """A ratio of sums, between its ends."""
+    pairs = [(float(number % 5), 5.0) for number in range(50)]
+    one = ratio_interval(pairs, resamples=300, seed=7)
+    assert one == ratio_interval(pairs, resamples=300, seed=7)
+    assert one is not None
+    assert one.value == 0.4
+    assert one.low < 0.4 < one.high
+
+
+def test_an_interval_of_one_session_is_its_figure() -> None:
+    """Nothing can be resampled from one session; and nothing is measured without anything below."""
+    assert ratio_interval([(1.0, 4.0)], resamples=10) == (0.25, 0.25, 0.25)
+    assert ratio_interval([(0.0, 0.0)]) is None
+    assert ratio_interval([]) is None
+
+
+def test_a_difference_is_paired() -> None:
+    """Where one is better by the same on every session, the interval is that, however different the sessions are."""
+    theirs = [(float(number), 10.0) for number in range(20)]
+    ours = [(above + 1, below) for above, below in theirs]
+    found = paired_interval(ours, theirs, resamples=200)
+    assert found is not None
+    assert found == pytest.approx((0.1, 0.1, 0.1))

@@ -1,0 +1,82 @@
+"""The optimum is the least there is."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.lab.optimum import Load, optimum
+from palaver.lab.prices import Sheet
+
+SHEET = Sheet(
+    model="m",
+    currency="USD",
+    input=1.0,
+    cache_read=0.1,
+    cache_write=1.25,
+    output=5.0,
+    lifetime=300.0,
+    least=0,
+    source="made up",
+)
+
+
+def _cost(load: Load, cuts: tuple[int, ...]) -> float:
+    """Give the bill of cuts before some calls, call by call; infinite where a call does not fit that no cut could help."""
+    total, held = 0.0, load.prefix
+    for call, new in enumerate(load.new):
+        before = sum(load.new[: call + 1])
+        if call in cuts:
+            left = min(load.after, before)
+            total += load.prefix * (0.1 if load.warm[call] else 1.25) + left * 1.25
+            held = load.prefix + left
+            continue
+        if held + new > load.room:
+            return float("inf")
+        total += held * (0.1 if load.warm[call] else 1.25) + new * 1.25
+        held += new
+    return total + load.output * 5.0
+
+
+@given(
+    new=st.lists(st.integers(1, 60), min_size=1, max_size=7),
+    cold=st.sets(st.integers(0, 6)),
+    prefix=st.integers(0, 30),
+    after=st.integers(1, 40),
+    room=st.integers(40, 300),
+)
+@settings(deadline=None, max_examples=60)
+def test_no_choice_of_cuts_is_cheaper(new: list[int], cold: set[int], prefix: int, after: int, room: int) -> None:
+    """Dynamic programming finds what trying every set of cuts finds."""
+    load = Load(
+        new=tuple(new),
+        warm=tuple(index not in cold for index in range(len(new))),
+        prefix=prefix,
+        output=3,
+        after=after,
+        room=room,
+    )
+    every = [cuts for count in range(len(new) + 1) for cuts in combinations(range(len(new)), count)]
+    best = min(_cost(load, cuts) for cuts in every)
+    assert optimum(load, SHEET) == pytest.approx(best)
+
+
+def test_a_conversation_that_fits_and_is_short_is_never_cut() -> None:
+    """Three calls of 100 tokens behind a prefix of 1,000: a cut costs more than it saves."""
+    load = Load(new=(100, 100, 100), warm=(False, True, True), prefix=1_000, output=0, after=250, room=10_000)
+    assert optimum(load, SHEET) == pytest.approx(1_000 * 1.25 + 125 + 110 + 125 + 120 + 125)
+
+
+def test_a_long_conversation_is_searched_within_bounds() -> None:
+    """Of 3,000 calls, each third may have a cut: the bill is finite, and no more than that of cutting only where it must be."""
+    load = Load(new=(50,) * 3_000, warm=(True,) * 3_000, prefix=100, output=0, after=500, room=5_000)
+    forced, held = 0.0, 100
+    for _ in range(3_000):
+        if held + 50 > 5_000:
+            forced += 100 * 0.1 + 500 * 1.25
+            held = 600
+        else:
+            forced += held * 0.1 + 50 * 1.25
+            held += 50
+    assert 0 < optimum(load, SHEET) <= forced
