@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import NamedTuple
+
+from palaver.errors import StoreError
 
 _NAMED = re.compile(r"^-- name: (?P<name>\w+)\n(?P<sql>.*?)(?=^-- name: |\Z)", re.MULTILINE | re.DOTALL)
 _NUMBERED = re.compile(r"(?P<version>\d{4})_\w+\.sql\Z")
@@ -30,6 +32,26 @@ class Migration(NamedTuple):
     def sha256(self) -> str:
         """Give the digest of the statements, hexadecimal: it is recorded in the store."""
         return sha256(self.sql.encode()).hexdigest()
+
+
+def require_kept(migration: Migration, before: Mapping[str, int], after: Mapping[str, int]) -> None:
+    """Insist that a migration kept every row of what was there; called before it is committed.
+
+    Args:
+        migration: The migration that was done and is not committed.
+        before: How many rows each table had before.
+        after: How many it has now.
+
+    Raises:
+        StoreError: Some are missing, or there are more; what was done is to be undone.
+    """
+    wrong = {name: (count, after.get(name)) for name, count in before.items() if after.get(name) != count}
+    if wrong:
+        told = ", ".join(f"{name} {was} before and {now or 0} after" for name, (was, now) in wrong.items())
+        raise StoreError(
+            f"Migration {migration.name} would not keep what is there: {told}. It was undone.",
+            hint="Use the palaver that wrote the store, and report this.",
+        )
 
 
 def named_in(package: str) -> Iterator[tuple[str, str]]:

@@ -18,7 +18,7 @@ from palaver.store.postgres.connections import Connection
 from palaver.store.postgres.faults import NeverReached, fault, unavailable
 from palaver.store.postgres.statements import migrations
 from palaver.store.protocol import Durability
-from palaver.store.statements import Migration
+from palaver.store.statements import Migration, require_kept
 
 _RETRY_SECONDS = 0.05
 _OLDEST_SERVER = 130000
@@ -213,9 +213,24 @@ def _there(connection: Connection, schema: str) -> bool:
 
 
 def _migrate(connection: Connection, migration: Migration) -> None:
+    """Do one migration and record it; what people put there is counted before and after, and must be the same."""
+    before = _counts(connection)
     connection.execute(migration.sql, prepare=False)
+    require_kept(migration, before, _counts(connection))
     connection.execute(
         "INSERT INTO migrations VALUES (%s, %s, %s, %s)",
         (migration.version, migration.name, migration.sha256, now()),
         prepare=False,
     )
+
+
+def _counts(connection: Connection) -> dict[str, int]:
+    """Count the rows of each table that holds what cannot be made again; of those that are there."""
+    counts: dict[str, int] = {}
+    for name in ("sessions", "dialogs", "entries", "blobs", "sources"):
+        there = connection.execute("SELECT to_regclass(%s) IS NOT NULL", (name,), prepare=False).fetchone()
+        if there and there[0]:
+            counted = sql.SQL("SELECT count(*) FROM {}").format(sql.Identifier(name))
+            row = connection.execute(counted, prepare=False).fetchone()
+            counts[name] = int(row[0]) if row else 0
+    return counts

@@ -18,7 +18,7 @@ from palaver.ids import now
 from palaver.store.protocol import Durability
 from palaver.store.sqlite.faults import fault, os_fault, read_only
 from palaver.store.sqlite.statements import migrations
-from palaver.store.statements import Migration
+from palaver.store.statements import Migration, require_kept
 
 APPLICATION_ID = 0x70616C76
 """`palv`: stands in the file's header (https://www.sqlite.org/fileformat2.html, offset 68), so that `file` and we know whose it is."""
@@ -277,16 +277,31 @@ def _use_wal(opener: Opener, connection: apsw.Connection) -> None:
 
 
 def _migrate(connection: apsw.Connection, migration: Migration) -> None:
-    """Do one migration and record it, in one transaction, unless another process was faster."""
+    """Do one migration and record it, in one transaction, unless another process was faster.
+
+    What people put there is counted before and after: a migration that lost some of it would not be committed.
+    """
     with _transaction(connection):
         if _number(connection, "user_version") >= migration.version:
             return
+        before = _counts(connection)
         connection.execute(migration.sql)
+        require_kept(migration, before, _counts(connection))
         connection.execute(
             "INSERT INTO migrations VALUES (?, ?, ?, ?)", (migration.version, migration.name, migration.sha256, now())
         )
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", migration.version)
+
+
+def _counts(connection: apsw.Connection) -> dict[str, int]:
+    """Count the rows of each table that holds what cannot be made again; of those that are there."""
+    names = [str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    return {
+        name: int(connection.execute(f'SELECT count(*) FROM "{name}"').get)  # noqa: S608 - one of ours
+        for name in ("sessions", "dialogs", "headers", "bodies", "blobs", "sources")
+        if name in names
+    }
 
 
 @contextmanager
