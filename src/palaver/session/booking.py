@@ -13,7 +13,7 @@ from palaver.context.schedule.calls import Sharing
 from palaver.errors import NotReproducible, UnknownHandle, UnknownModel
 from palaver.ids import DialogId
 from palaver.log import Handle, Header, Invocation, MessageEntry, Node, Span, decode_entry
-from palaver.messages import Message
+from palaver.messages import Message, Usage
 from palaver.session.invocations import ModelCall
 from palaver.store.protocol import Store
 from palaver.tokens import Rates, rates
@@ -38,15 +38,14 @@ class Books:
     Attributes:
         store: Where the log lies.
         dialog_id: The dialog.
-        sent: What the last call was sent, where this process made it.
     """
 
     store: Store
     dialog_id: DialogId
-    sent: tuple[Handle, View] | None = None
     _calls: list[Called] = field(default_factory=list)
     _upto: int | None = None
-    _anchored: tuple[Handle, Anchor | None] | None = None
+    _sent: tuple[Handle, View | None] | None = None
+    _usage: tuple[Handle, Usage | None] | None = None
     _measured: tuple[str, Ledger] | None = None
 
     def ledger(self, ledger: Ledger, spans: Sequence[Span], model: str, now: float | None) -> Ledger:
@@ -59,8 +58,9 @@ class Books:
             now: When, in seconds since 1970-01-01 UTC; None where nobody will be: then no cache is taken for cold.
         """
         self._read(spans)
-        calls = Calls(tuple(self._calls), now, model)
-        known = replace(ledger, anchor=self._anchor(), calls=calls, branches=self._sharing(spans, now))
+        sent = self._last_sent()
+        calls = Calls(tuple(self._calls), now, model, sent)
+        known = replace(ledger, anchor=self._anchor(sent), calls=calls, branches=self._sharing(spans, now))
         if self._measured is None or self._measured[0] != model or self._measured[1].meter.held > _HELD:
             self._measured = (model, ledger)
         before = self._measured[1]
@@ -81,21 +81,31 @@ class Books:
             self._calls = list(_calls_in(self.store, spans))
         self._upto = last.seq
 
-    def _anchor(self) -> Anchor | None:
-        """Give what the provider said of the last call."""
+    def _last_sent(self) -> View | None:
+        """Give what the last call was sent, read from the log once by a process that did not make it."""
         if not self._calls:
             return None
         place = self._calls[-1].place
-        if self._anchored is None or self._anchored[0] != place or self._anchored[1] is None:
-            self._anchored = (place, self._anchor_of(place))
-        return self._anchored[1]
+        if self._sent is None or self._sent[0] != place:
+            self._sent = (place, self._view(place))
+        return self._sent[1]
 
-    def _anchor_of(self, place: Handle) -> Anchor | None:
-        answer = _answer(self.store, place)
-        if answer is None or answer.usage is None:
+    def _anchor(self, sent: View | None) -> Anchor | None:
+        """Give what the provider said of the last call."""
+        if sent is None:
             return None
-        view = self.sent[1] if self.sent is not None and self.sent[0] == place else self._view(place)
-        return None if view is None else Anchor.of(view, answer.usage)
+        place = self._calls[-1].place
+        if self._usage is None or self._usage[0] != place:
+            answer = _answer(self.store, place)
+            if answer is None:
+                return None  # it may still come
+            self._usage = (place, answer.usage)
+        usage = self._usage[1]
+        return None if usage is None else Anchor.of(sent, usage)
+
+    def took(self, place: Handle, view: View) -> None:
+        """Take note of what a call is sent."""
+        self._sent = (place, view)
 
     def _view(self, place: Handle) -> View | None:
         """Give what a call was sent, from the log; None where another program recorded it, or it was erased."""

@@ -239,7 +239,7 @@ class Branch:
         place = self.annotate(entry)
         self._call = call._replace(seq=place.seq)
         if request.view is not None:
-            self._books.sent = (place, request.view)
+            self._books.took(place, request.view)
         return place
 
     def merge(self, branch: Branch, summary: str | None = None, *, room: int = ROOM) -> Handle:

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from palaver.ids import DialogId
 from palaver.log import Handle
-from palaver.view import Exchange
+from palaver.view import Exchange, View
 
 __all__ = ["Called", "Calls", "Sharing"]
 
@@ -41,11 +41,13 @@ class Calls:
         made: The calls, the oldest first.
         now: When the next one will be made; None where that is not known: then no cache is taken for cold because of it.
         model: The model that it will ask, or empty.
+        sent: What the newest call was sent; None where that is not known.
     """
 
     made: tuple[Called, ...] = ()
     now: float | None = None
     model: str = ""
+    sent: View | None = None
 
     @cached_property
     def _by_dialog(self) -> Mapping[DialogId, tuple[list[int], list[Called]]]:

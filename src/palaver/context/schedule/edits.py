@@ -92,7 +92,8 @@ class Decision:
         """Say it."""
         if self.why is Why.NOTHING:
             return "schedule: nothing waits"
-        waiting = f"{self.waiting:,} edits of {self.tokens:,} tokens waited"
+        edits = "edit" if self.waiting == 1 else "edits"
+        waiting = f"{self.waiting:,} {edits} of {self.tokens:,} tokens waited"
         figures = f"rent {self.rent:,.0f}, price {self.price:,.0f} for {self.behind:,} tokens written anew"
         shared = f", {self.branches} branches" if self.branches > 1 else ""
         if self.cut is None:

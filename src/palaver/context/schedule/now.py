@@ -24,7 +24,7 @@ class Before:
         """Read the times and models of past calls from the books."""
         self._view = view
         self._calls = books.calls or Calls()
-        self._anchor = books.anchor
+        self._sent = self._calls.sent
         self._called = [
             self._calls.of(exchange) if exchange.role is Role.ASSISTANT else None for exchange in view.exchanges
         ]
@@ -58,11 +58,11 @@ class Before:
 
     def sent(self, index: int) -> frozenset[Handle]:
         """Give the blocks that the last call was sent in another form, where the next call is the one after `index`."""
-        if self._anchor is None or index < len(self._view.exchanges) - 1:
+        if self._sent is None or index < len(self._view.exchanges) - 1:
             return frozenset()
         return frozenset(
             block.origin
-            for exchange in self._anchor.view.exchanges
+            for exchange in self._sent.exchanges
             for block in exchange.blocks()
             if block.reason is not None and block.origin is not None
         )
@@ -73,9 +73,9 @@ class Before:
         A block that the last call was sent in a shorter form is as it was sent: that form is kept. Where the last call was sent less than
         the view has, a policy had left something out, and how the next request begins is that policy's to say.
         """
-        if self._anchor is None:
+        sent = self._sent
+        if sent is None:
             return None
-        sent = self._anchor.view
         if sent.system != self._view.system or sent.tools != self._view.tools:
             return 0
         if len(sent.omissions) > len(self._view.omissions):
