@@ -125,6 +125,9 @@ def _members(
                     layers.append(Layer(member.name, _decompressed(inner)[0]))
                 elif not member.isdir():
                     faults.append((member.name, "it is a link or a special file"))
+            file.seek(archive.offset)  # tarfile takes a header that is cut off, or spoilt, for the end
+            if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+                faults.append(("archive", f"it is cut off or damaged after {len(layers)} members"))
     except tarfile.TarError as error:
         faults.append(("archive", f"its index is damaged after {len(layers)} members ({error})"))
     return tuple(layers), tuple(faults)

@@ -144,10 +144,25 @@ def import_bundle(store: Store, read: Callable[[int], bytes], name: str = "the b
         name: The bundle's name in errors.
 
     Raises:
-        InvalidBundle: It is damaged, or holds another history of a session that the store has. What was written before the damage stays in
-            the trash.
+        InvalidBundle: It is damaged, or holds another history of a session that the store has. What was written before the damage stays: of
+            a session that is new here, in the trash; of one that the store has, as its newest entries.
     """
     return _Taking(store, name).take(read_frames(read, name))
+
+
+def check_bundle(read: Callable[[int], bytes], name: str) -> None:
+    """Read a bundle to its end, and write nothing.
+
+    Raises:
+        InvalidBundle: It is damaged.
+    """
+    for frame in read_frames(read, name):
+        if frame.kind not in _Taking.KINDS:
+            raise _unknown_kind(name, frame)
+
+
+def _unknown_kind(name: str, frame: Frame) -> InvalidBundle:
+    return InvalidBundle(f"{name} holds a frame of the unknown kind {frame.kind!r}.")
 
 
 class _Taking:
@@ -170,7 +185,7 @@ class _Taking:
         for frame in frames:
             handle = self._HANDLERS.get(frame.kind)
             if handle is None:
-                raise InvalidBundle(f"{self._name} holds a frame of the unknown kind {frame.kind!r}.")
+                raise _unknown_kind(self._name, frame)
             if frame.kind != "session" and self._record is None:
                 raise InvalidBundle(f"{self._name} does not begin with its session.")
             try:
@@ -282,3 +297,4 @@ class _Taking:
         "annotation": _annotation,
         "source": _source,
     }
+    KINDS = frozenset(_HANDLERS)

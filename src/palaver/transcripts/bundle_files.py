@@ -6,7 +6,7 @@ from pathlib import Path
 
 from palaver.formats import open_source
 from palaver.store.protocol import Store
-from palaver.transcripts.bundle import Taken, import_bundle
+from palaver.transcripts.bundle import Taken, check_bundle, import_bundle
 from palaver.transcripts.frames import NAME
 
 
@@ -21,11 +21,13 @@ def is_bundle(path: str | Path) -> bool:
 
 
 def import_bundle_file(store: Store, path: str | Path) -> Taken:
-    """Take a file that holds a bundle into a store, as `import_bundle` does.
+    """Take a file that holds a bundle into a store, as `import_bundle` does, but read it to its end first: of a damaged one nothing is written.
 
     Raises:
         UnsupportedTranscript: It is no file that can be read.
         InvalidBundle: It is damaged, or holds another history of a session that the store has.
     """
     with open_source(path) as source:
-        return import_bundle(store, source.members[0].reader(), str(path))
+        bundle = source.members[0]
+        check_bundle(bundle.reader(), str(path))
+        return import_bundle(store, bundle.reader(), str(path))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
@@ -192,6 +192,8 @@ class Importer:
     ) -> Iterator[Imported]:
         events = _Events(found.format.read(found.source), self.progress)
         early = [*waiting, *events.losses()]
+        if events.next is None:
+            unread.append(_nothing_in(source.path, [loss for loss in early if loss.severity == "loss"]))
         while events.next is not None:
             try:
                 done = self._conversation(source.path, found, events, early, file)
@@ -235,12 +237,9 @@ class Importer:
         current.landing.flush()
         lasts = [self.store.last(dialog) for dialog in current.landing.places.dialogs.values()]
         unread = [loss for loss in current.losses if loss.severity == "loss" and loss.code != "torn_tail"]
-        if current.known is None and not any(last.number for last in lasts):
-            if unread:
-                first = f"The first thing is at {unread[0].place}: {unread[0].reason}"
-                raise UnsupportedTranscript(path, "nothing in it could be read", hint=first)
-            if all(last.seq < 0 for last in lasts):
-                raise UnsupportedTranscript(path, "there is nothing in it")
+        said = current.known is not None or any(last.number for last in lasts)
+        if not said and (unread or all(last.seq < 0 for last in lasts)):
+            raise _nothing_in(path, unread)
 
     def _begin(self, path: Path, found: Match, event: Conversation, digest: str) -> _Current:
         identity = _identity(path, found, event)
@@ -423,6 +422,14 @@ class Importer:
 
 def _nothing_kept() -> None:
     """Keep no file."""
+
+
+def _nothing_in(path: Path, losses: Sequence[Loss]) -> UnsupportedTranscript:
+    """Give the error for what holds no conversation, or none of which anything could be read."""
+    if not losses:
+        return UnsupportedTranscript(path, "there is nothing in it")
+    first = f"The first thing is at {losses[0].place}: {losses[0].reason}"
+    return UnsupportedTranscript(path, "nothing in it could be read", hint=first)
 
 
 def _identity(path: Path, found: Match, event: Conversation) -> str:
