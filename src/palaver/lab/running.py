@@ -10,7 +10,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 
-from palaver.errors import InvalidInput, PalaverError
+from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError
 from palaver.lab.conformance import examined
 from palaver.lab.entrants import Entrant, entrant
 from palaver.lab.loading import files_in, key_of, loaded
@@ -93,12 +93,13 @@ def run_lab(
         InvalidInput: A setting is wrong, or the folder holds results already and is not to be taken up.
         UnknownPolicy: There is no policy of some name.
     """
-    entrants = _entrants(settings)
+    entrants, refused = _entrants(settings)
     prices = sheet(settings.model, lifetime=settings.lifetime)
     run = _run(settings, prices)
     results = Results(folder)
     _begin(results, run, resume=resume)
-    invalid = {each.name: broken for each in entrants if each.own and (broken := _examined(each, settings))}
+    examining = {each.name: _examined(each, settings) for each in entrants if each.own}
+    invalid = refused | {name: broken for name, broken in examining.items() if broken}
     problems = [*_of_prices(prices), *_of_policies(invalid)]
     files, missing = files_in(settings.paths)
     problems += missing
@@ -120,7 +121,8 @@ def run_lab(
 # --- beginning ---------------------------------------------------------------------------------------------------------------
 
 
-def _entrants(settings: Settings) -> tuple[Entrant, ...]:
+def _entrants(settings: Settings) -> tuple[tuple[Entrant, ...], dict[str, tuple[str, ...]]]:
+    """Make the policies; those for which the window is too small come apart, with the reason."""
     unknown = [each for each in settings.stand_ins if each not in STAND_INS]
     if unknown or not settings.stand_ins:
         raise InvalidInput(
@@ -131,7 +133,14 @@ def _entrants(settings: Settings) -> tuple[Entrant, ...]:
     twice = [each for each in dict.fromkeys(settings.policies) if settings.policies.count(each) > 1]
     if twice:
         raise InvalidInput(f"The policy {twice[0]!r} is named twice.", hint="Name each once.")
-    return tuple(entrant_of(each, settings) for each in settings.policies)
+    made: list[Entrant] = []
+    refused: dict[str, tuple[str, ...]] = {}
+    for each in settings.policies:
+        try:
+            made.append(entrant_of(each, settings))
+        except InfeasibleBudget as error:
+            refused[each] = (f"its own division of the window leaves no room ({error})",)
+    return tuple(made), refused
 
 
 def entrant_of(asked: str, settings: Settings) -> Entrant:
@@ -212,9 +221,7 @@ def _of_prices(prices: Sheet) -> Iterator[Problem]:
 def _of_policies(invalid: dict[str, tuple[str, ...]]) -> Iterator[Problem]:
     for name, broken in invalid.items():
         for law in broken:
-            yield Problem(
-                kind="invalid policy", text=f"It was not replayed, because it breaks a law: {law}.", policy=name
-            )
+            yield Problem(kind="invalid policy", text=f"It was not replayed: {law}.", policy=name)
 
 
 def _of_replays(rows: Sequence[ReplayRow]) -> Iterator[Problem]:

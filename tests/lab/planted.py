@@ -1,0 +1,64 @@
+"""Policies planted for the lab to catch, and one that is in order."""
+
+# ruff: noqa: ARG002, ANN401 - the arguments and types are those of every policy
+
+from typing import Any
+
+from palaver.context import ContextManager, Ledger, Policy
+from palaver.tokens import Budget, Rates
+from palaver.view import Drop, Plan, View
+
+
+class ForgetsReads(Policy):
+    """Lawful and bad: drops the newest reads of files, and keeps the rest."""
+
+    name = "forgets-reads"
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+        """Drop every exchange with a read, but for what every view must hold."""
+        keep = view.protected()
+        reads = [
+            index
+            for index, exchange in enumerate(view.exchanges)
+            if any(getattr(block.content, "name", "") == "Read" for block in exchange.blocks()) and index not in keep
+        ]
+        return Plan(policy=self.name, drops=tuple(Drop(index=index) for index in reads[-4:]))
+
+
+class DropsTheAsk(Policy):
+    """Unlawful: drops what every view must hold."""
+
+    name = "drops-the-ask"
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+        """Drop everything."""
+        return Plan(policy=self.name, drops=tuple(Drop(index=index) for index in range(len(view.exchanges))))
+
+
+class Remembers(Policy):
+    """Unlawful: what it does depends on how often it was asked."""
+
+    name = "remembers"
+    asked = 0
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+        """Drop something every second time."""
+        type(self).asked += 1
+        free = sorted(set(range(len(view.exchanges))) - view.protected())
+        return Plan(policy=self.name, drops=tuple(Drop(index=index) for index in free[: type(self).asked % 2]))
+
+
+class TiresOfIt(ContextManager):
+    """Fails half way: when the conversation is long."""
+
+    name = "tires-of-it"
+
+    def __call__(self, dialog: Any) -> Any:
+        """Give the dialog as it is, while it is short."""
+        if len(dialog.view().exchanges) > 30:
+            raise RuntimeError("too long for me")
+        return dialog
+
+
+class NoPolicy:
+    """Nothing that manages a context."""

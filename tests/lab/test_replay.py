@@ -1,0 +1,236 @@
+"""Replays of small sessions: what is billed, what is remembered, what goes wrong."""
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from palaver.errors import InvalidInput, NotFound, UnknownPolicy
+from palaver.lab import CallRow, ReplayRow, Results, Settings, Table, command, entrant, examined, run_lab, shown
+from tests.lab.planted import DropsTheAsk, ForgetsReads, Remembers
+from tests.lab.sessions import coding
+
+PLANTED = Path(__file__).with_name("planted.py")
+MODEL = "claude-sonnet-4-5"
+
+
+def settings(*paths: Path, policies: tuple[str, ...] = ("full", "palaver"), **words: object) -> Settings:
+    """Ask for a small window."""
+    return Settings(paths=paths, policies=policies, model=MODEL, window=16_000, resamples=20, **words)  # type: ignore[arg-type]
+
+
+def run(folder: Path, *paths: Path, policies: tuple[str, ...] = ("full", "palaver"), **words: object) -> Table:
+    """Run the lab."""
+    return run_lab(settings(*paths, policies=policies, **words), folder)
+
+
+def rows(folder: Path, policy: str) -> list[CallRow]:
+    """Read all calls of a policy."""
+    results = Results(folder)
+    return [row for key in results.sessions() for row in results.calls(key, policy)]
+
+
+def replays(folder: Path) -> dict[str, ReplayRow]:
+    """Read the replays of one session, by policy."""
+    results = Results(folder)
+    return {row.policy: row for key in results.sessions() for row in results.replays(key)}
+
+
+def test_what_is_left_out_of_nothing_costs_what_grows(tmp_path: Path) -> None:
+    """Where everything is shown, each call reads what the one before sent and writes what is new; all references are in view."""
+    run(tmp_path / "out", coding(tmp_path / "one.jsonl", rounds=6), policies=("full",))
+    found = rows(tmp_path / "out", "full")
+    assert len(found) == 12
+    assert [row.mark for row in found] == [""] * 12
+    for before, row in pairwise(found):
+        assert row.stable == before.tokens
+        assert row.read == (row.stable if row.stable >= 1_024 else 0)
+        assert row.written == row.tokens - row.read
+    assert all(row.references == row.in_view for row in found)
+    assert sum(row.references for row in found) > 0
+    replay = replays(tmp_path / "out")["full"]
+    assert replay.optimum is not None
+    assert replay.cost >= replay.optimum - 1e-9
+    assert replay.cost == pytest.approx(sum(row.cost for row in found))
+    assert replay.stable == replay.stable_of
+
+
+def test_the_parts_of_a_view_add_up(tmp_path: Path) -> None:
+    """At every call of every policy the parts are the whole, and reads and writes are the request."""
+    run(tmp_path / "out", coding(tmp_path / "one.jsonl"), policies=("palaver", "swe-agent", "openhands"))
+    for policy in ("palaver", "swe-agent", "openhands"):
+        found = rows(tmp_path / "out", policy)
+        assert any(row.mark for row in found)
+        for row in found:
+            assert sum(row.composition.values()) == row.tokens == row.read + row.written
+            assert 0 <= row.in_view <= row.reached <= row.references
+            assert row.files_right <= min(row.files, row.files_named)
+            assert row.broken == 0
+
+
+def test_a_cache_is_cold_after_an_hour(tmp_path: Path) -> None:
+    """The call after the pause reads nothing from the cache; without recorded times every one does, and that is said."""
+    run(tmp_path / "a", coding(tmp_path / "one.jsonl", rounds=8, pause=4), policies=("full",))
+    cold = [row for row in rows(tmp_path / "a", "full") if not row.warm]
+    assert [row.call for row in cold] == [1, 9]
+    assert cold[1].read == 0
+    assert cold[1].gap == 3_600
+    found = run(tmp_path / "b", coding(tmp_path / "two.jsonl", rounds=8, pause=4, dated=False), policies=("full",))
+    assert [row.warm for row in rows(tmp_path / "b", "full")].count(False) == 1
+    assert {"no timestamps", "no usage"} <= {problem.kind for problem in found.problems}
+
+
+def test_a_policy_that_drops_the_newest_reads_is_caught(tmp_path: Path) -> None:
+    """The planted bad policy breaks no law, and recalls less of what comes next than any other: it is not on the front."""
+    bad = f"{PLANTED}:ForgetsReads"
+    found = run(
+        tmp_path / "out", coding(tmp_path / "one.jsonl", size=400), policies=("full", "palaver", "openhands", bad)
+    )
+    by_name = {row.policy: row for row in found.rows}
+    assert by_name[bad].status == "ok"
+    recall = {name: row.scores["frr"].value or 0.0 for name, row in by_name.items()}
+    assert recall[bad] < min(value for name, value in recall.items() if name != bad) - 0.2
+    assert by_name["palaver"].best
+
+
+def test_an_unlawful_policy_is_named_and_not_replayed(tmp_path: Path) -> None:
+    """What it breaks is told, it stands in the table as invalid, and the others are replayed."""
+    bad = f"{PLANTED}:DropsTheAsk"
+    found = run(tmp_path / "out", coding(tmp_path / "one.jsonl", rounds=4), policies=("full", bad))
+    row = next(row for row in found.rows if row.policy == bad)
+    assert (row.status, row.sessions) == ("invalid", 0)
+    assert row.broken > 0
+    told = [problem for problem in found.problems if problem.kind == "invalid policy"]
+    assert told
+    assert all(problem.policy == bad for problem in told)
+    assert any("every view must hold" in problem.text for problem in told)
+    assert next(row for row in found.rows if row.policy == "full").sessions == 1
+
+
+def test_a_policy_for_which_the_window_is_too_small_is_named(tmp_path: Path) -> None:
+    """Where a system's own division leaves no room, it is said, and the others are replayed."""
+    found = run(tmp_path / "out", coding(tmp_path / "one.jsonl", rounds=3), policies=("full", "claude-code"))
+    row = next(row for row in found.rows if row.policy == "claude-code")
+    assert (row.status, row.sessions) == ("invalid", 0)
+    assert any("cannot hold what must be sent" in problem.text for problem in found.problems)
+
+
+def test_laws_are_held_to_before() -> None:
+    """A policy that depends on what it was asked before is caught; a lawful one, even a bad one, is not; nor is the default."""
+    assert examined(lambda: DropsTheAsk(MODEL), MODEL)
+    assert any(
+        "two different views" in said or "composing twice" in said for said in examined(lambda: Remembers(MODEL), MODEL)
+    )
+    assert examined(lambda: ForgetsReads(MODEL), MODEL) == ()
+    assert examined(lambda: entrant("default", MODEL).manager, MODEL) == ()
+
+
+def test_a_policy_that_fails_half_way_is_named(tmp_path: Path) -> None:
+    """Its rows end with the call before, its status says so, and the problem names session and call."""
+    bad = f"{PLANTED}:TiresOfIt"
+    found = run(tmp_path / "out", coding(tmp_path / "one.jsonl"), policies=("full", bad))
+    row = next(row for row in found.rows if row.policy == bad)
+    assert (row.status, row.failed, row.sessions) == ("failed", 1, 0)
+    (told,) = [problem for problem in found.problems if problem.kind == "policy failed"]
+    assert "RuntimeError: too long for me" in told.text
+    assert told.session
+    assert told.call == len(rows(tmp_path / "out", bad)) + 1
+    assert next(row for row in found.rows if row.policy == "full").status == "ok"
+
+
+def test_stand_ins_bracket_what_a_summary_is_worth(tmp_path: Path) -> None:
+    """With the oracle no fewer references are in view than with nothing, and each is declared."""
+    found = run(
+        tmp_path / "out", coding(tmp_path / "one.jsonl"), policies=("openhands",), stand_ins=("fold", "empty", "oracle")
+    )
+    recall = {row.stand_in: row.scores["frr"].value or 0.0 for row in found.rows}
+    assert recall["empty"] < recall["oracle"]
+    charged = {row.stand_in: row.scores["summaries"].value for row in found.rows}
+    assert charged["empty"] == charged["fold"] == 0
+    assert (charged["oracle"] or 0) > 0
+    assert any("fold, empty, oracle" in said for said in found.run.assumptions)
+
+
+def test_runs_give_the_same_and_are_taken_up(tmp_path: Path) -> None:
+    """Two runs over one file give the same rows; a run that lost a session's file makes only that one again."""
+    paths = [coding(tmp_path / f"{name}.jsonl", rounds=5 + len(name)) for name in ("a", "bb")]
+    one = run(tmp_path / "one", *paths)
+    two = run(tmp_path / "two", *paths, jobs=2)
+    assert _figures(one) == _figures(two)
+    for policy in ("full", "palaver"):
+        here, there = rows(tmp_path / "one", policy), rows(tmp_path / "two", policy)
+        assert [(row.session, row.call, row.tokens, row.digest) for row in here] == [
+            (row.session, row.call, row.tokens, row.digest) for row in there
+        ]
+    results = Results(tmp_path / "one")
+    kept, lost = list(results.sessions())
+    stamp = (tmp_path / "one" / "sessions" / f"{kept}.jsonl").stat().st_mtime_ns
+    (tmp_path / "one" / "sessions" / f"{lost}.jsonl").unlink()
+    for path in (tmp_path / "one" / "files").iterdir():
+        path.unlink()
+    again = run_lab(settings(*paths), tmp_path / "one", resume=True)
+    assert _figures(again) == _figures(one)
+    assert (tmp_path / "one" / "sessions" / f"{kept}.jsonl").stat().st_mtime_ns == stamp
+    with pytest.raises(InvalidInput, match="holds results already"):
+        run_lab(settings(*paths), tmp_path / "one")
+    with pytest.raises(InvalidInput, match="other settings"):
+        run_lab(settings(*paths, policies=("full",)), tmp_path / "one", resume=True)
+
+
+def _figures(table: Table) -> object:
+    return [
+        (row.policy, row.calls, row.cuts, {name: score for name, score in row.scores.items() if name != "planning"})
+        for row in table.rows
+    ]
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """An unknown format, a missing file and an empty one are problems; the session beside them is replayed."""
+    (tmp_path / "in").mkdir()
+    coding(tmp_path / "in" / "good.jsonl", rounds=3)
+    (tmp_path / "in" / "notes.txt").write_text("nothing of any format\n")
+    (tmp_path / "in" / "empty.jsonl").write_bytes(b"")
+    found = run(tmp_path / "out", tmp_path / "in", tmp_path / "gone.jsonl", policies=("full",))
+    unreadable = {Path(problem.source).name for problem in found.problems if problem.kind == "unreadable"}
+    assert unreadable == {"notes.txt", "empty.jsonl", "gone.jsonl"}
+    assert found.sessions == 1
+
+
+def test_any_call_can_be_shown_again(tmp_path: Path) -> None:
+    """The view made again has the digest of the row; the command for it names file, policy, session and call."""
+    path = coding(tmp_path / "one.jsonl")
+    found = run(tmp_path / "out", path, policies=("openhands",))
+    row = next(row for row in reversed(rows(tmp_path / "out", "openhands")) if row.left_out)
+    again = shown(settings(path, policies=("openhands",)), row.session[:8], row.call)
+    assert again.row.digest == row.digest
+    assert again.step.view.omissions
+    assert command(found.run, row, str(path)).endswith(f"--window 16000 --show {row.session}:{row.call}")
+    with pytest.raises(NotFound):
+        shown(settings(path), row.session, 10_000)
+    with pytest.raises(NotFound):
+        shown(settings(path), "ffffffffffff", 1)
+
+
+def test_entrants_are_made_or_refused_with_a_reason(tmp_path: Path) -> None:
+    """Names, configurations and classes in files; what is none of them is refused in words."""
+    assert entrant("swe-agent(n=3,polling=2)", MODEL).manager.__dict__["n"] == 3
+    assert entrant(f"{PLANTED}:TiresOfIt", MODEL, window=9_000).own
+    assert entrant("palaver", MODEL, budget=5_000).budget.for_input == 5_000
+    with pytest.raises(UnknownPolicy):
+        entrant("polaver", MODEL)
+    (tmp_path / "broken.py").write_text("raise RuntimeError('no')\n")
+    for asked, said in (
+        (f"{PLANTED}:Nobody", "has no class"),
+        (f"{PLANTED}:NoPolicy", "no context manager"),
+        (f"{tmp_path}/gone.py:X", "no file"),
+        (f"{tmp_path}/broken.py:X", "RuntimeError: no"),
+        ("swe-agent(n)", "not key=value"),
+        ("swe-agent(n=3", "no closing bracket"),
+        ("null", "is no policy"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            entrant(asked, MODEL)
+    with pytest.raises(InvalidInput, match="stands for no summary"):
+        run(tmp_path / "o", policies=("full",), stand_ins=("guess",))
+    with pytest.raises(InvalidInput, match="named twice"):
+        run(tmp_path / "o", policies=("full", "full"))
