@@ -13,13 +13,13 @@ import anyio
 import pytest
 
 from palaver import MemoryStore, Prompt, Session, SqliteStore, Store
-from palaver.agent import Agent, ProviderInvoker, face, shut_down
+from palaver.agent import Agent, ProviderInvoker, shut_down
 from palaver.agent.calls import GIVEN_UP, UNKNOWN
 from palaver.errors import CallbackFailed, Conflict, InvalidInput, ModelCallFailed, RateLimited, StoreFull
 from palaver.log import Draft, Header
 from palaver.log.entries import ErrorEntry, LateResult, TurnEnded, TurnStarted
 from palaver.models import ScriptedProvider
-from palaver.tools import CallContext, tool
+from palaver.tools import CallContext, portal, tool
 from tests.agent.helper import MODEL, QUICK, both, calling, entries, kinds, roles, scripted, sent
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -485,20 +485,20 @@ def test_a_callback_that_hangs_does_not_hold_the_caller() -> None:
         hanging.set()
         release.wait()
 
-    outcome = face._Outcome()
+    outcome = portal._Outcome()
     outcome.done = Impatient()
-    stuck_portal = face._FACE.enter()
+    stuck = portal._FACE.enter()
     try:
         with pytest.raises(KeyboardInterrupt):
-            face._run_in(stuck_portal, outcome, hang)
+            portal._run_in(stuck, outcome, hang)
         assert len(waits) == 3
         agent, _ = scripted(["fine"])
         agent.receive("go")
         assert agent.respond().content == "fine"
     finally:
         release.set()
-        face._FACE.leave()
-        given_up = face._FACE._given_up.pop()
+        portal._FACE.leave()
+        given_up = portal._FACE._given_up.pop()
         assert given_up is not None
         given_up.__exit__(None, None, None)
 

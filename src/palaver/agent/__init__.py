@@ -2,6 +2,7 @@
 
 from palaver.agent.agent import Agent
 from palaver.agent.approvals import Decision, decide, open_calls
+from palaver.agent.auto_compact import AutoCompact
 from palaver.agent.building import build_invoker, register_invoker
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.config import AgentSpec, Config, build_agent, build_agents, load_config
@@ -18,12 +19,13 @@ from palaver.agent.events import (
     Retrying,
     TurnFinished,
 )
-from palaver.agent.face import shut_down
 from palaver.agent.invoking import Invoker, InvokeResult, ProviderInvoker, StreamHandler
 from palaver.agent.streaming import TurnStream
 from palaver.agent.subagents import subagent
+from palaver.agent.summarizing import ModelSummarizer
 from palaver.agent.tactic import Tactic, build_tactic
 from palaver.agent.tactic_session import TacticCallSession
+from palaver.tools.portal import shut_down
 
 __all__ = [
     "Agent",
@@ -32,6 +34,7 @@ __all__ = [
     "AgentSpec",
     "AnswerRefused",
     "Asking",
+    "AutoCompact",
     "CallEnded",
     "CallProgress",
     "CallStarting",
@@ -42,6 +45,7 @@ __all__ = [
     "Delivered",
     "InvokeResult",
     "Invoker",
+    "ModelSummarizer",
     "ProviderInvoker",
     "Retrying",
     "StreamHandler",

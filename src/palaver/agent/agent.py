@@ -8,9 +8,9 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Literal, overload
 
+from palaver.agent.auto_compact import AutoCompact
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.contract import offered, task_prompt
-from palaver.agent.face import run_sync
 from palaver.agent.given import given_messages
 from palaver.agent.hearing import Hearing
 from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler
@@ -28,8 +28,10 @@ from palaver.models.retry import Retry
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
 from palaver.session.composing import BudgetLike, PolicyLike
+from palaver.session.memory import CoreMemory, core_memory_tools
 from palaver.session.session import StoreLike
 from palaver.store import MemoryStore
+from palaver.tools.portal import run_sync
 
 __all__ = ["Agent"]
 
@@ -56,6 +58,8 @@ class Agent(Hearing):
         max_llm_recall: How often the provider is asked again when it fails; 0 for what the invoker's own `retry` says.
         context_manager: What shapes each request; None for everything. May be assigned.
         budget: What one request may occupy; None for whatever the provider takes.
+        compact: When and how what the model sees is made smaller by itself; None where only a request that is too long does it.
+        memory: Its core memory, which stands in its instructions, with the tools to edit it; agents may share one.
         tools: Tools it has in every turn, besides those of the prompt in force.
         stream_handler: What is told of every event.
         api_type: Which of a provider's interfaces, where the invoker has several.
@@ -81,6 +85,8 @@ class Agent(Hearing):
         max_llm_recall: int = 0,
         context_manager: PolicyLike | None = None,
         budget: BudgetLike | None = None,
+        compact: AutoCompact | None = None,
+        memory: CoreMemory | None = None,
         tools: Iterable[Any] = (),
         stream_handler: StreamHandler | None = None,
         api_type: APITypes | str | None = None,
@@ -102,6 +108,8 @@ class Agent(Hearing):
         self.max_llm_recall = _count("max_llm_recall", max_llm_recall)
         self.context_manager = context_manager
         self.budget = budget
+        self.compact = compact
+        self.memory = memory
         self.tools = _listed(tools)
         self.stream_handler = stream_handler
         self.api_type = api_type
@@ -285,6 +293,8 @@ class Agent(Hearing):
             retry=self._retry(),
             context_manager=self.context_manager,
             budget=self.budget,
+            compact=self.compact,
+            memory=self.memory,
             approve=self.approver,
             parallel=_PARALLEL if self.parallel_tools else 1,
             deps=self.deps,
@@ -320,7 +330,8 @@ class Agent(Hearing):
         session.resumed = turn.began >= 0
         task = task_prompt(dialog, turn, self.system_prompt, inherit=self.inherit_system_contract)
         before = dialog.top_prompt
-        async with offered(task, dialog.runtime, self.tools) as (prompt, toolbox):
+        own = self.tools if self.memory is None else (*self.tools, *core_memory_tools(self.memory))
+        async with offered(task, dialog.runtime, own) as (prompt, toolbox):
             run = Run(
                 settings=settings,
                 dialog=dialog,

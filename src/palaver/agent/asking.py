@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from palaver.agent.call_session import AgentCallSession
-from palaver.agent.events import AnswerRefused, Compacted, Delivered, Retrying
+from palaver.agent.compacting import compact_if_due, make_room
+from palaver.agent.events import AnswerRefused, Delivered, Retrying
 from palaver.agent.inbox import deliveries
+from palaver.agent.instructing import remembered
 from palaver.agent.invoking import InvokeResult
-from palaver.agent.overflow import make_room
 from palaver.agent.run import Run
 from palaver.agent.steps import Ask
 from palaver.agent.tracing import Asked
@@ -45,6 +46,7 @@ async def ask(run: Run, step: Ask) -> None:
     """
     await _deliver(run)
     _declare(run)
+    await compact_if_due(run)
     closing = _closing(run) if step.final else ""
     result = await _answered(run, closing)
     run.session.heard(run.step, result)
@@ -62,11 +64,12 @@ async def _deliver(run: Run) -> None:
 
 
 def _declare(run: Run) -> None:
-    """Put tools and model in force where others are."""
+    """Put tools, core memory and model in force where others are."""
     view = run.dialog.view()
     changed: list[Entry] = []
     if view.tools != run.toolbox.specs:
         changed.append(run.toolbox.toolset)
+    changed += remembered(run, view)
     if view.model != run.settings.model:
         changed.append(ModelChange(model=run.settings.model, provider=_provider(run)))
     if changed:
@@ -94,9 +97,7 @@ async def _answered(run: Run, closing: str) -> InvokeResult:
     except ContextOverflow as overflow:
         if run.turn.compacted:
             raise ModelCallFailed(overflow, session=run.session) from overflow
-        made = make_room(run, overflow)
-        run.tracer.compacted(made)
-        await run.sink.emit(Compacted(made.tokens_before, made.tokens_after, made.plan.policy))
+        await make_room(run, overflow)
     except ProviderError as error:
         raise ModelCallFailed(error, session=run.session) from error
     try:
@@ -137,8 +138,10 @@ async def _once(run: Run, closing: str) -> InvokeResult:
 async def _followed(run: Run, closing: str, asked: Asked) -> InvokeResult:
     settings = run.settings
     working = _seen(run, closing)
+    run.decision = None
     if working.composed is not None:
         asked.seen(working.composed)
+        run.decision = working.composed.plan.details
     args: dict[str, Any] = {"stream": run.sink.heard, **settings.model_args}
     if closing:
         args["tool_choice"] = "none"

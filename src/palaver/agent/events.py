@@ -117,7 +117,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """The request was longer than the model reads: the view was made smaller, once, and the model is asked again.
+    """The view was made smaller by an entry of the log: a trigger fired before the model was asked, or its request was too long.
 
     Attributes:
         tokens_before: The size of the view before, in tokens as estimated.

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from palaver.agent.approvals import Decision
+from palaver.agent.auto_compact import AutoCompact
 from palaver.agent.invoking import Invoker
 from palaver.messages import APITypes, ToolCallContent
 from palaver.messages.frozen import EMPTY
 from palaver.models.retry import Retry
 from palaver.session.composing import BudgetLike, PolicyLike
+from palaver.session.memory import CoreMemory
 
 __all__ = ["MOST_ROUNDS", "Approver", "Settings", "Verdict"]
 
@@ -43,6 +45,8 @@ class Settings:
         retry: How long to wait between, and what is worth another try.
         context_manager: What shapes each request, or None.
         budget: What a request may occupy, or None.
+        compact: When and how the view is made smaller by itself; None where only an overflow does it.
+        memory: The core memory that stands in its instructions, or None.
         approve: Who decides about calls at once, or None.
         parallel: How many calls of one response may run at a time.
         deps: What tools may ask for besides.
@@ -62,6 +66,8 @@ class Settings:
     retry: Retry = field(default_factory=lambda: Retry(attempts=1))
     context_manager: PolicyLike | None = None
     budget: BudgetLike | None = None
+    compact: AutoCompact | None = None
+    memory: CoreMemory | None = None
     approve: Approver | None = None
     parallel: int = 8
     deps: Any = None

@@ -10,8 +10,8 @@ from typing import Self
 
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.events import AgentEvent
-from palaver.agent.face import run_sync
 from palaver.agent.invoking import StreamHandler
+from palaver.tools.portal import run_sync
 
 __all__ = ["TurnStream"]
 

@@ -18,7 +18,6 @@ from anyio import to_thread
 from palaver.agent.agent import Agent
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.config import Config, build_agents, load_config
-from palaver.agent.face import run_sync
 from palaver.agent.invoking import Invoker, StreamHandler
 from palaver.agent.settings import Settings
 from palaver.agent.tactic_session import TacticCallSession
@@ -27,6 +26,7 @@ from palaver.errors import InvalidInput, NotFound
 from palaver.prompts import Runtime, get_default_runtime
 from palaver.session import Dialog
 from palaver.store import Store
+from palaver.tools.portal import run_sync
 
 __all__ = ["Tactic", "build_tactic"]
 

@@ -100,7 +100,7 @@ def compose(
     Raises:
         InfeasibleBudget: What must be sent is larger than the budget; the error has the breakdown.
     """
-    books = ledger or Ledger(meter=Meter(counter))
+    books = (ledger or Ledger(meter=Meter(counter))).reading(view)
     room = budget if books.anchor is None else books.anchor.within(budget, books.meter)
     needed = floor(view, books.meter)
     room.require(needed)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from palaver.context.account import Anchor
 from palaver.context.measure import Meter
@@ -12,6 +12,7 @@ from palaver.context.schedule.calls import Calls, Sharing
 from palaver.context.units import Bytes, Pieces
 from palaver.log import Handle
 from palaver.messages import Content
+from palaver.view import View
 
 __all__ = ["Ledger"]
 
@@ -43,3 +44,7 @@ class Ledger:
     branches: Sharing | None = None
     bytes: Bytes = field(default_factory=Bytes)
     pieces: Pieces = field(default_factory=Pieces)
+
+    def reading(self, view: View) -> Ledger:
+        """Give the books with what the log of a view says of constraints; the very same where it says nothing."""
+        return replace(self, constraints=self.constraints.over(view)) if view.constraints else self

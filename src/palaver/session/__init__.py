@@ -1,6 +1,7 @@
 """Sessions and dialogs: append durably, fork, resume, recall, follow, rebuild."""
 
 from palaver.session.comparing import CallDifference, Difference, compare
+from palaver.session.constraining import DialogConstraints
 from palaver.session.dialog import Dialog
 from palaver.session.differing import BranchDifference, Side
 from palaver.session.extent import Extent, Opened
@@ -9,6 +10,7 @@ from palaver.session.invocations import Invocations, ModelCall
 from palaver.session.managed_context import SessionContext
 from palaver.session.managed_entries import SessionEntry, SessionHeader, SessionTreeNode
 from palaver.session.manager import SessionManager
+from palaver.session.preview import CompactionPreview
 from palaver.session.replay import LogBase, ReplayLog
 from palaver.session.rewinding import Rewind, Touched
 from palaver.session.searching import searchable
@@ -20,7 +22,9 @@ from palaver.session.warn import ReplayLogWarning, UnknownPromptWarning
 __all__ = [
     "BranchDifference",
     "CallDifference",
+    "CompactionPreview",
     "Dialog",
+    "DialogConstraints",
     "DialogTreeNode",
     "Difference",
     "Extent",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from palaver.errors import Conflict, InvalidInput
 from palaver.ids import DialogId
-from palaver.log import NOTHING, Compaction, Handle, Header, Node, Reader, Span, decode_entry, draft, next_header
+from palaver.log import NOTHING, Compaction, Entry, Handle, Header, Node, Reader, Span, decode_entry, draft, next_header
 from palaver.store.protocol import Store
 from palaver.view import View, checkpoint, fold, held
 from palaver.view.lines import material
@@ -63,7 +63,7 @@ class _With(Reader):
         return dialog_id == self._dialog and start <= self._header.seq and (stop is None or self._header.seq < stop)
 
 
-def in_one_step(store: Store, dialog_id: DialogId, make: Callable[[], Compaction]) -> Header:
+def in_one_step(store: Store, dialog_id: DialogId, make: Callable[[], Entry]) -> Header:
     """Make an entry and write it, both about the same log: what another writer added in between is looked at before it is written.
 
     Args:
@@ -80,7 +80,16 @@ def in_one_step(store: Store, dialog_id: DialogId, make: Callable[[], Compaction
         return store.annotate(dialog_id, ready)
 
 
-def compaction(reader: Reader, view: View, *, policy: str, before: int, after: int, margin: float) -> Compaction:
+def compaction(  # noqa: PLR0913 - a view, and all that is told of it
+    reader: Reader,
+    view: View,
+    *,
+    policy: str,
+    before: int,
+    after: int,
+    margin: float,
+    attempt: Mapping[str, object] | None = None,
+) -> Compaction:
     """Make the entry that writes a view down, or refuse.
 
     Args:
@@ -90,6 +99,7 @@ def compaction(reader: Reader, view: View, *, policy: str, before: int, after: i
         before: The size of the view that it replaces, in tokens.
         after: Its own size, in tokens.
         margin: By which share of `before` it must be smaller.
+        attempt: How it came about, where that is recorded.
 
     Raises:
         Conflict: Another compaction was committed since the view was made.
@@ -104,7 +114,8 @@ def compaction(reader: Reader, view: View, *, policy: str, before: int, after: i
     standing = fold(reader, view.dialog_id, view.at)
     _require_held(standing, fold(reader, view.dialog_id), view)
     _require_said(standing, view)
-    return proven(reader, view, policy=policy, before=before, after=after)
+    entry = proven(reader, view, policy=policy, before=before, after=after)
+    return entry if attempt is None else Compaction.model_validate({**dict(entry), "attempt": attempt})
 
 
 def undoing(reader: Reader, dialog_id: DialogId, *, at: int) -> Compaction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from palaver.context import Composed, ContextManager, Ledger, Meter, Policy, Viewed, compose, planner, policy
@@ -10,10 +11,10 @@ from palaver.errors import InvalidInput
 from palaver.log import Handle
 from palaver.messages import Content
 from palaver.prompts import Runtime
-from palaver.tokens import Budget, counter
+from palaver.tokens import Budget, Rates, counter
 from palaver.view import View
 
-__all__ = ["BudgetLike", "PolicyLike", "composed", "tokens_of"]
+__all__ = ["NO_LIMIT", "BudgetLike", "Composing", "PolicyLike", "composing", "tokens_of"]
 
 PolicyLike: TypeAlias = ContextManager | str | Mapping[str, Any]
 """A context manager, the name of one, or its configuration."""
@@ -21,10 +22,46 @@ PolicyLike: TypeAlias = ContextManager | str | Mapping[str, Any]
 BudgetLike: TypeAlias = Budget | int | Mapping[str, object]
 """A budget, the number of tokens that the request may occupy, or a configuration in any of the vocabularies of `palaver.tokens`."""
 
-_BOUNDLESS = Budget.of_input(2**53)
+NO_LIMIT = Budget.of_input(2**53)
+"""A budget that nothing exceeds."""
 
 
-def composed(  # noqa: PLR0913 - what is composed, and what of the dialog it needs
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Composing:
+    """A policy made ready for a view: what the caller meant, found and checked.
+
+    Attributes:
+        view: The view.
+        manager: The policy or context manager.
+        model: The model whose tokens count, or empty.
+        budget: What one request may occupy.
+        ledger: The books.
+        derive: Makes the dialog that a plain manager is called with.
+        prices: What a token of the model costs; None where nothing is scheduled by it.
+    """
+
+    view: View
+    manager: ContextManager
+    model: str
+    budget: Budget
+    ledger: Ledger
+    derive: Callable[[View], Viewed]
+    prices: Rates | None = None
+
+    def composed(self, budget: Budget | None = None, view: View | None = None) -> Composed:
+        """Compose the view, or another one of the same dialog, for the budget or another one.
+
+        Raises:
+            InfeasibleBudget: What must be sent is larger than the budget.
+        """
+        seen = self.view if view is None else view
+        plain = not isinstance(self.manager, Policy)
+        plans = planner(self.manager, self.derive(seen) if plain else None)
+        counts = self.ledger.meter.counter
+        return compose(seen, plans, budget or self.budget, counts, prices=self.prices, ledger=self.ledger)
+
+
+def composing(  # noqa: PLR0913 - what is composed, and what of the dialog it needs
     view: View,
     asked: PolicyLike,
     budget: BudgetLike | None,
@@ -33,8 +70,8 @@ def composed(  # noqa: PLR0913 - what is composed, and what of the dialog it nee
     runtime: Runtime,
     derive: Callable[[View], Viewed],
     sources: Callable[[Handle], Content | None],
-) -> Composed:
-    """Compose a view the way a policy, or what a plain context manager gives back, wants it.
+) -> Composing:
+    """Make a policy, or a plain context manager, ready for a view.
 
     Args:
         view: The view.
@@ -47,20 +84,18 @@ def composed(  # noqa: PLR0913 - what is composed, and what of the dialog it nee
 
     Raises:
         UnknownPolicy: There is none of this name.
-        InfeasibleBudget: What must be sent is larger than the budget.
         InvalidInput: Neither the policy nor the caller says what the budget is.
     """
     manager = policy(asked, model, runtime=runtime)
     if manager is None:
         raise InvalidInput("There is no policy to compose with.", hint="Leave the policy out to see everything.")
     counting = model or str(getattr(manager, "model_name", "")) or view.model
-    plain = not isinstance(manager, Policy)
     if budget is not None:
         allowed = Budget.parse(budget, counting or None)
     else:
-        allowed = manager.budget if isinstance(manager, Policy) else _BOUNDLESS
+        allowed = manager.budget if isinstance(manager, Policy) else NO_LIMIT
     books = Ledger(meter=Meter(counter(counting)), sources=sources)
-    return compose(view, planner(manager, derive(view) if plain else None), allowed, counter(counting), ledger=books)
+    return Composing(view=view, manager=manager, model=counting, budget=allowed, ledger=books, derive=derive)
 
 
 def tokens_of(view: View, model: str) -> int:

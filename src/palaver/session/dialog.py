@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from typing import Any, overload
 
-from palaver.context import Composed
+from palaver.context import Composed, Summarizer
+from palaver.context.summary import SECONDS, Breaker
+from palaver.context.triggers import MANUAL, Figures, Fired
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, new_session_id, now
 from palaver.log import Entry, Handle, Header, MessageEntry, Node, child_of
 from palaver.messages import Content, ImageContent, Message, Role, TextContent
 from palaver.prompts import Prompt, Runtime, get_default_runtime, temporary_prompt
+from palaver.session.attempts import breaker_of, figures_of
+from palaver.session.booking import rates_of
 from palaver.session.branch import Branch
 from palaver.session.carrying import carry, unpack
 from palaver.session.committing import MARGIN, compaction, in_one_step, undoing
-from palaver.session.composing import BudgetLike, PolicyLike, composed, tokens_of
+from palaver.session.composing import NO_LIMIT, BudgetLike, Composing, PolicyLike, composing, tokens_of
+from palaver.session.constraining import DialogConstraints
 from palaver.session.family import Family, made_up_name
 from palaver.session.governing import governed, path_in_force, prompt_at
 from palaver.session.overview import tree_lines
 from palaver.session.pictures import media_from
+from palaver.session.preview import ASKED_FOR, CompactionPreview, Wish, by_code, by_model, preview_of
 from palaver.session.replay import LogBase, follower_of
 from palaver.session.restore import restore
 from palaver.session.rewinding import REWIND, Rewind, Standing, rewind, undo_rewind
@@ -31,6 +38,7 @@ from palaver.session.window import check_window, window
 from palaver.session.words import as_mapping, said, stamped
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord, Store
+from palaver.tools.portal import run_sync
 from palaver.view import Plan, View, apply
 from palaver.wire import Call, Profile, Request
 from palaver.wire import compile as compile_request
@@ -405,15 +413,46 @@ class Dialog(Branch):
         return self.compose("default" if policy is None else policy, budget, at, model=model).view
 
     def compose(
-        self, policy: PolicyLike, budget: BudgetLike | None = None, at: int | None = None, *, model: str = ""
+        self,
+        policy: PolicyLike,
+        budget: BudgetLike | None = None,
+        at: int | None = None,
+        *,
+        model: str = "",
+        view: View | None = None,
+        when: float | None = None,
     ) -> Composed:
-        """Preview what a policy would do: the view, the plan it comes from and the sizes before and after. As `view`."""
+        """Preview what a policy would do: the view, the plan it comes from and the sizes before and after. As `view`.
+
+        A policy with a schedule is told of the calls that the log records, of what the provider said of the last one, of the living branches
+        that share the prefix, and of the model's prices; the room is corrected by what the provider counted (docs/scheduling.md).
+
+        Args:
+            policy: As for `view`.
+            budget: As for `view`.
+            at: As for `view`.
+            model: As for `view`.
+            view: A view made from the dialog's, in its place.
+            when: When the model will be called, in seconds since 1970-01-01 UTC; not known when not given, and then no cache is taken for cold.
+        """
+        ready = self._composing(policy, budget, at, model)
+        if at is None and not isinstance(self, Derived):
+            books = self._books.ledger(ready.ledger, self._spans(), ready.model, when)
+            ready = replace(ready, ledger=books, prices=rates_of(ready.model, self._last.at))
+        return ready.composed(view=view)
+
+    def _composing(self, policy: PolicyLike, budget: BudgetLike | None, at: int | None, model: str) -> Composing:
         seen = self._seen(at)
-        return composed(seen, policy, budget, model, runtime=self.runtime, derive=self.derive, sources=self._recorded)
+        return composing(seen, policy, budget, model, runtime=self.runtime, derive=self.derive, sources=self._recorded)
 
     def _recorded(self, handle: Handle) -> Content | None:
         found = self.recall(handle)
         return None if isinstance(found, Entry) else found
+
+    @property
+    def constraints(self) -> DialogConstraints:
+        """What the user said must or must not be, as it holds now, with `add` and `remove`. Costs what the view has."""
+        return DialogConstraints(self._seen(None), self._recorded, self.annotate)
 
     def derive(self, view: View) -> Dialog:
         """Give a dialog that is never written back: its view is this one, its messages are what the model sees of it."""
@@ -452,13 +491,21 @@ class Dialog(Branch):
         request.check()
         return request
 
-    def commit(self, what: Composed | Plan | View, *, model: str = "", margin: float = MARGIN) -> Handle:
+    def commit(
+        self,
+        what: Composed | Plan | View,
+        *,
+        model: str = "",
+        margin: float = MARGIN,
+        attempt: Mapping[str, Any] | None = None,
+    ) -> Handle:
         """Write a smaller view down as one entry, from which later views start. The log keeps everything, and `undo` takes it back.
 
         Args:
             what: What `compose` gave; or a plan for the view as it stands; or a view made from this dialog's.
             model: The model whose tokens count, for a plan or a view; the one in force when not given.
             margin: By which share the view must become smaller.
+            attempt: How it came about, to be kept with the entry; JSON values.
 
         Raises:
             Conflict: Another compaction was committed since the view was made.
@@ -472,8 +519,108 @@ class Dialog(Branch):
         if view.dialog_id != self.dialog_id:
             raise InvalidInput(f"This is a view of dialog {view.dialog_id}, not of {self.dialog_id}.")
         by = view.policies[-1] if view.policies else ""
-        make = partial(compaction, self.store, view, policy=by, before=before, after=after, margin=margin)
+        make = partial(
+            compaction, self.store, view, policy=by, before=before, after=after, margin=margin, attempt=attempt
+        )
         return self._took(in_one_step(self.store, self.dialog_id, make))
+
+    def compact(  # noqa: PLR0913 - what is wanted of it, all by keyword
+        self,
+        *,
+        focus: str = "",
+        policy: PolicyLike | None = None,
+        summarizer: Summarizer | None = None,
+        budget: BudgetLike | None = None,
+        model: str = "",
+        trigger: Fired = ASKED_FOR,
+        seconds: float = SECONDS,
+        input_tokens: int = 100_000,
+    ) -> CompactionPreview:
+        """Look at what a compaction would do, at any time: nothing is written before `approve()` or `reject()` on what this gives.
+
+        Args:
+            focus: What to dwell on: exchanges that hold one of its words stay as they are, as far as there is room, and the summariser is
+                told.
+            policy: Who decides; `palaver` when not given.
+            summarizer: What puts a summary beside the record that code makes; None for the record alone. Whatever goes wrong with it, the
+                preview is that of the record, and says why.
+            budget: What one request may occupy then; half of what it occupies now when not given.
+            model: The model whose tokens count; the one in force when not given.
+            trigger: What fired, to be recorded; somebody asked for it when not given.
+            seconds: After so many seconds an answer of the summariser is given up.
+            input_tokens: What the summariser can read at once, in tokens.
+
+        Raises:
+            InfeasibleBudget: What every view must hold is larger than the budget that was given.
+            UnknownPolicy: There is none of this name.
+        """
+        wish = Wish(
+            policy=policy,
+            focus=focus,
+            budget=budget,
+            summarizer=summarizer,
+            model=model,
+            trigger=trigger,
+            seconds=seconds,
+            input_tokens=input_tokens,
+        )
+        if summarizer is None:
+            ready = self._wishing(wish)
+            return preview_of(ready, wish, by_code(ready, wish), None, self._approve, self.annotate)
+        return run_sync(partial(self._compacting, wish))
+
+    async def acompact(  # noqa: PLR0913 - as compact
+        self,
+        *,
+        focus: str = "",
+        policy: PolicyLike | None = None,
+        summarizer: Summarizer | None = None,
+        budget: BudgetLike | None = None,
+        model: str = "",
+        trigger: Fired = ASKED_FOR,
+        seconds: float = SECONDS,
+        input_tokens: int = 100_000,
+    ) -> CompactionPreview:
+        """Look at what a compaction would do; as `compact`, for asynchronous callers. Cancelling it leaves nothing behind."""
+        return await self._compacting(
+            Wish(
+                policy=policy,
+                focus=focus,
+                budget=budget,
+                summarizer=summarizer,
+                model=model,
+                trigger=trigger,
+                seconds=seconds,
+                input_tokens=input_tokens,
+            )
+        )
+
+    async def _compacting(self, wish: Wish) -> CompactionPreview:
+        ready = self._wishing(wish)
+        made = by_code(ready, wish)
+        breaker = breaker_of(self.store, self._spans())
+        if wish.trigger.trigger == MANUAL:  # somebody wants it: however often it failed, it is asked
+            breaker = Breaker(failures=breaker.failures)
+        summary = await by_model(ready, wish, made, breaker)
+        return preview_of(ready, wish, made, summary, self._approve, self.annotate)
+
+    def _wishing(self, wish: Wish) -> Composing:
+        seen = self._seen(None)
+        counting = wish.model or seen.model
+        budget = wish.budget if wish.budget is not None or counting else NO_LIMIT
+        return self._composing(wish.policy or "palaver", budget, None, counting)
+
+    def _approve(self, made: Composed, attempt: Mapping[str, Any]) -> Handle:
+        return self.commit(made, attempt=attempt)
+
+    def figures(self, *, at: float | None = None, model: str = "") -> Figures:
+        """Give what triggers look at (`palaver.context.triggers`), without the provider's word.
+
+        Args:
+            at: The time by which it is idle, in seconds since 1970-01-01 UTC; that of the clock when not given.
+            model: The model that counts; the one in force when not given.
+        """
+        return figures_of(self._seen(None), self.store, self._spans(), now() if at is None else at, model)
 
     def undo(self) -> Handle:
         """Undo the newest commit that is not undone yet, by an entry of its own: what that commit left out is back.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -197,7 +197,7 @@ def by_code(ready: Composing, wish: Wish) -> Made:
     """Plan a compaction without a model.
 
     Raises:
-        InfeasibleBudget: What every view must hold is larger than the budget that was given, or than the view is now.
+        InfeasibleBudget: What every view must hold is larger than the budget that was given.
     """
     view = ready.view
     size = ready.ledger.meter.view(view).total
@@ -211,22 +211,21 @@ def by_code(ready: Composing, wish: Wish) -> Made:
     try:
         return _made(ready, view, kept, room, target)
     except InfeasibleBudget as error:
-        if wish.budget is not None or error.needed >= size:
-            if wish.summarizer is None:
-                raise
-            return _made(ready, view, frozenset(), target, target)  # without room for a summary
-        least = Budget.of_input(error.needed)
-        return _made(ready, view, frozenset(), least, least)
+        if wish.budget is None:  # nobody said how small: as small as there can be
+            target = Budget.of_input(error.needed if error.needed < size else max(size, error.needed))
+        elif wish.summarizer is None:
+            raise
+    return _made(ready, view, (), target, target)  # without room for a summary
 
 
-def _made(ready: Composing, view: View, kept: frozenset[int], room: Budget, target: Budget) -> Made:
-    """Compose; exchanges that the focus names stay, if there is a view with them."""
-    if kept:
+def _made(ready: Composing, view: View, kept: Sequence[int], room: Budget, target: Budget) -> Made:
+    """Compose; of the exchanges that the focus names the newest stay, as many as there is a view with."""
+    while kept:
         held = tuple(replace(x, pinned=True) if n in kept else x for n, x in enumerate(view.exchanges))
         try:
             made = ready.composed(room, replace(view, exchanges=held))
         except InfeasibleBudget:
-            kept = frozenset()
+            kept = kept[len(kept) // 2 + 1 :]
         else:
             return Made(composed=_unpinned(made, view), target=target, kept=len(kept))
     return Made(composed=ready.composed(room), target=target, kept=0)
@@ -241,12 +240,12 @@ def _unpinned(made: Composed, view: View) -> Composed:
     return replace(made, view=replace(made.view, exchanges=shown))
 
 
-def focused(view: View, focus: str) -> frozenset[int]:
-    """Give the exchanges that hold a word of a focus of four letters or more, the newest first as long as they are a minority."""
+def focused(view: View, focus: str) -> tuple[int, ...]:
+    """Give the exchanges that hold a word of a focus of four letters or more; where those are most of them, the newest quarter of all."""
     words = {word.casefold() for word in focus.split() if len(word) >= _WORD}
     said = {n: _text(x).casefold() for n, x in enumerate(view.exchanges) if words and not x.derived}
-    found = [n for n, text in said.items() if any(word in text for word in words)]
-    return frozenset(found if 2 * len(found) <= len(view.exchanges) else found[-(len(view.exchanges) // 4) :])
+    found = tuple(n for n, text in said.items() if any(word in text for word in words))
+    return found if 2 * len(found) <= len(view.exchanges) else found[-(len(view.exchanges) // 4) :]
 
 
 async def by_model(ready: Composing, wish: Wish, made: Made, breaker: Breaker) -> Summarized | None:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from palaver.log import (
     BranchSummary,
     Compaction,
+    Constraint,
     Derived,
     Entry,
     ErrorEntry,
@@ -38,7 +39,7 @@ def _texts(entry: Entry) -> Iterator[str]:
             yield from (piece.text for piece in pieces if isinstance(piece, Derived))
         case BranchSummary(summary=text) | ErrorEntry(error=text):
             yield text
-        case Label(label=str(text)):
+        case Label(label=str(text)) | Constraint(text=text):
             yield text
         case _:
             pass

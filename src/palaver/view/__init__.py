@@ -7,7 +7,7 @@ from palaver.view.lines import header_at, held
 from palaver.view.manifest import Manifest, changed, manifest, patched, restored
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite
 from palaver.view.reasons import Reason
-from palaver.view.view import Block, Exchange, Omission, Turn, View
+from palaver.view.view import Block, Exchange, Omission, Stated, Turn, View
 
 __all__ = [
     "Block",
@@ -21,6 +21,7 @@ __all__ = [
     "Reason",
     "Remove",
     "Rewrite",
+    "Stated",
     "Turn",
     "View",
     "apply",

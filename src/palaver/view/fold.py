@@ -14,6 +14,7 @@ from palaver.log import (
     NOTHING,
     BranchSummary,
     Compaction,
+    Constraint,
     ContextEdit,
     Derived,
     Handle,
@@ -28,13 +29,14 @@ from palaver.log import (
     Span,
     Toolset,
     ToolSpec,
+    is_note,
 )
 from palaver.messages import CustomMessage, Message, Role, Speaker, TextContent, Trust
 from palaver.view.edits import Edits, handle_of
 from palaver.view.lines import Line, header_at, material, read
 from palaver.view.pairing import Pairing, blocks
 from palaver.view.reasons import Reason
-from palaver.view.view import Block, Omission, View
+from palaver.view.view import Block, Omission, Stated, View
 
 _ASSISTANT = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
 _SUMMARIES = frozenset({Role.BRANCH_SUMMARY, Role.COMPACTION_SUMMARY})
@@ -93,17 +95,24 @@ class Folding:
             return self._view
         dialog_id = self._node.dialog_id
         state, self._state, self._view = self._state, None, None  # whatever raises leaves nothing half taken
-        if state is not None and self._leads_to(upto):
-            new: tuple[Span, ...] = (Span(dialog_id, self._upto.seq + 1, upto.seq + 1),)
-        else:
+        if state is None or not self._leads_to(upto) or not self._gone_on(state, upto):
             found = material(self._reader, self._node, upto, whole=self._whole)
-            state, new = _Fold(whole=self._whole), found.tail
+            state = _Fold(whole=self._whole)
             if found.checkpoint is not None:
                 state.resume(found.checkpoint, read(self._reader, dialog_id, found.kept))
-        for line in read(self._reader, dialog_id, new):
-            state.take(line)
+            for line in read(self._reader, dialog_id, found.tail):
+                state.take(line)
         self._state, self._upto, self._view = state, upto, state.view(dialog_id, upto.seq)
         return self._view
+
+    def _gone_on(self, state: _Fold, upto: Header) -> bool:
+        """Take what came since; False when something was erased, which this fold has still in hand."""
+        dialog_id = self._node.dialog_id
+        for line in read(self._reader, dialog_id, (Span(dialog_id, self._upto.seq + 1, upto.seq + 1),)):
+            if isinstance(line, Line) and is_note(line.entry):
+                return False
+            state.take(line)
+        return True
 
     def _leads_to(self, upto: Header) -> bool:
         return self._upto.seq <= upto.seq and (self._whole or self._upto.view_base == upto.view_base)
@@ -120,11 +129,13 @@ class _Fold:
     leading: list[Block] = field(default_factory=list)
     leading_at: list[Handle] = field(default_factory=list)
     sections: list[Block] = field(default_factory=list)
+    behind: list[Block] = field(default_factory=list)
     tools: tuple[ToolSpec, ...] = ()
     model: str = ""
     in_force: dict[str, Handle] = field(default_factory=dict)
     pins: dict[Handle, Handle] = field(default_factory=dict)
     taken_back: dict[tuple[str, Handle], Handle] = field(default_factory=dict)
+    constraints: dict[str, Stated] = field(default_factory=dict)
     settled: int = 0
 
     def resume(self, checkpoint: Compaction, kept: Iterable[Line | Derived]) -> None:
@@ -150,11 +161,7 @@ class _Fold:
                 self._message(line, message)
             case Instructions() as entry:
                 self._supersede("instructions", line)
-                self.sections = [
-                    _section(line, index, section.text)
-                    for index, section in enumerate(entry.sections)
-                    if section.text.strip()
-                ]
+                self.sections, self.behind = _sections(line, entry)
             case Toolset(tools=tools):
                 self._supersede("toolset", line)
                 self.tools = tools
@@ -174,6 +181,9 @@ class _Fold:
                 self.pairing.outdate(_targets(entry))
             case Pin() as entry:
                 self._pin(line, entry)
+            case Constraint(text=text, stands=stands):
+                self.constraints.pop(text, None)
+                self.constraints[text] = Stated(text, stands, line.handle)
             case Quarantine(target=target, lifted=lifted):
                 self._mark(self.edits.quarantined, handle_of(target), line, stands=not lifted)
                 self.pairing.outdate((handle_of(target),))
@@ -235,9 +245,10 @@ class _Fold:
 
     def view(self, dialog_id: DialogId, at: int) -> View:
         """Give the view."""
-        system = self.edits.all_shown((*self.sections, *self.leading))
+        system = self.edits.all_shown((*self.sections, *self.leading, *self.behind))
+        stated = tuple(self.constraints.values())
         marks = (*self.pins.values(), *self.edits.quarantined.values(), *self.taken_back.values())
-        state = (*self.in_force.values(), *self.leading_at, *marks)
+        state = (*self.in_force.values(), *self.leading_at, *marks, *(one.at for one in stated))
         removed = {gone.handle: gone for gone in self.pairing.doubled} | self.edits.removed
         return View(
             dialog_id=dialog_id,
@@ -252,6 +263,7 @@ class _Fold:
             response=None if self.pairing.response is None else self.pairing.response.first,
             policies=tuple(self.edits.policies),
             settled=self.settled,
+            constraints=stated,
         )
 
 
@@ -268,6 +280,15 @@ def _targets(entry: ContextEdit) -> tuple[Handle, ...]:
         for seq in range(gone.run.start, gone.run.stop)
     ]
     return (*map(handle_of, places), *runs)
+
+
+def _sections(line: Line, entry: Instructions) -> tuple[list[Block], list[Block]]:
+    """Give the sections that say something: those before the instructions that were said as messages, and those behind them."""
+    said = [(index, section) for index, section in enumerate(entry.sections) if section.text.strip()]
+    before, behind = (
+        [_section(line, index, one.text) for index, one in said if bool(one.behind) is last] for last in (False, True)
+    )
+    return before, behind
 
 
 def _section(line: Line, index: int, text: str) -> Block:

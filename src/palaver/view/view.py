@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from palaver.ids import DialogId
 from palaver.log import Handle, Run, Span, ToolSpec
@@ -131,6 +132,20 @@ class Omission:
                 yield Handle(self.span.dialog, seq)
 
 
+class Stated(NamedTuple):
+    """A constraint that was put on the user's list by hand, or taken off it.
+
+    Attributes:
+        text: The sentence.
+        stands: Whether it is on the list.
+        at: The entry that says so.
+    """
+
+    text: str
+    stands: bool
+    at: Handle
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """What the model is to see.
@@ -143,10 +158,12 @@ class View:
         exchanges: The conversation, in order.
         omissions: Everything the log holds up to `at` that could be shown and is not, with the reason.
         model: The model in force, or empty.
-        state: The entries, other than messages, that this view depends on: instructions, toolset, model change, pins, quarantines.
+        state: The entries, other than messages, that this view depends on: instructions, toolset, model change, pins, quarantines,
+            constraints.
         leading: How many system messages are part of the instructions, because they stood before the conversation.
         response: The first entry of the newest response, whose calls can still be answered, whether it is shown or not; None before the first.
         policies: The policies that shaped it, in order.
+        constraints: What was changed by hand in the list of the user's constraints, the oldest change first.
         settled: How many of its exchanges were there when a plan last shaped it: what was decided about them then is not decided again
             before something new comes. Two views are equal whatever it is.
     """
@@ -162,6 +179,7 @@ class View:
     leading: int = 0
     response: Handle | None = None
     policies: tuple[str, ...] = ()
+    constraints: tuple[Stated, ...] = ()
     settled: int = field(default=0, compare=False)
 
     def newest_user(self) -> int | None:

@@ -15,9 +15,9 @@ from importlib import import_module
 from pathlib import PurePath
 from urllib.parse import urlsplit
 
-from palaver.agent.face import run_sync
 from palaver.errors import InvalidInput
 from palaver.tools import MCP, Function
+from palaver.tools.portal import run_sync
 
 __all__ = ["Servers", "declared"]
 

@@ -7,6 +7,7 @@ from palaver.context.operators.media import DEGRADE_MEDIA
 from palaver.context.operators.offload import OFFLOAD, offload
 from palaver.context.operators.operator import Edit, Loss, Operator, in_phases, in_row, together
 from palaver.context.operators.properties import ALWAYS, Property, broken
+from palaver.context.operators.put_back import PUT_BACK, RECALLING, recalled_first
 from palaver.context.operators.reasoning import DROP_REASONING
 from palaver.context.operators.stale import ASKED_AGAIN, DEDUPE, DROP_SUPERSEDED, OUTDATED_READS, PURGE_FAILED
 
@@ -21,6 +22,8 @@ __all__ = [
     "OFFLOAD",
     "OUTDATED_READS",
     "PURGE_FAILED",
+    "PUT_BACK",
+    "RECALLING",
     "Cap",
     "Clear",
     "Cut",
@@ -37,5 +40,6 @@ __all__ = [
     "in_row",
     "mask",
     "offload",
+    "recalled_first",
     "together",
 ]

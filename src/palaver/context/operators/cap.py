@@ -41,7 +41,7 @@ class Cap:
 
     def __call__(self, ground: Ground, upto: int, layout: Layout) -> Layout:
         """Make a layout smaller."""
-        if ground.view.exchanges[upto].pinned:
+        if upto < 0 or ground.view.exchanges[upto].pinned:
             return layout
         lines = [line for act in ground.acts.at(upto) if (line := self._line(layout, act)) is not None]
         return edited(ground, layout, {upto: lines}, "cap") if lines else layout

@@ -7,7 +7,7 @@ from typing import ClassVar
 from palaver.context.ground import Ground, Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
-from palaver.context.operators import DROP_OLDEST, OFFLOAD, in_phases
+from palaver.context.operators import DROP_OLDEST, OFFLOAD, in_phases, recalled_first
 from palaver.context.record import RecordOf
 from palaver.context.steps import laid_out, plan_of
 from palaver.tokens import Budget, Rates
@@ -31,4 +31,4 @@ class FoldContextManager(Policy):
         ground = Ground(
             view, ledger.meter, Room.of(budget, ledger.meter.view(view)), RecordOf(ledger.sources, ledger.constraints)
         )
-        return plan_of(ground, laid_out(ground, in_phases(OFFLOAD, DROP_OLDEST)), self.name)
+        return plan_of(ground, laid_out(ground, recalled_first(in_phases(OFFLOAD, DROP_OLDEST))), self.name)

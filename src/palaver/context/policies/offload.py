@@ -8,7 +8,7 @@ from palaver.context.ground import Ground, Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
 from palaver.context.notice import NOTICE
-from palaver.context.operators import DROP_OLDEST, in_phases
+from palaver.context.operators import DROP_OLDEST, in_phases, recalled_first
 from palaver.context.operators.offload import THRESHOLD, offload
 from palaver.context.steps import laid_out, plan_of
 from palaver.errors import InvalidInput
@@ -52,4 +52,5 @@ class OffloadContextManager(Policy):
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
         """Say which outputs to set aside."""
         ground = Ground(view, ledger.meter, Room.of(budget, ledger.meter.view(view)), NOTICE)
-        return plan_of(ground, laid_out(ground, in_phases(offload(self.threshold), DROP_OLDEST)), self.name)
+        edit = recalled_first(in_phases(offload(self.threshold), DROP_OLDEST))
+        return plan_of(ground, laid_out(ground, edit), self.name)

@@ -11,6 +11,7 @@ from typing import ClassVar
 from palaver.context.ground import Ground, Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
+from palaver.context.operators.put_back import recalled_first
 from palaver.context.recipe import Recipe
 from palaver.context.record.stand_in import MOST, SHARE
 from palaver.context.schedule.prices import PriceSheet
@@ -80,6 +81,7 @@ def planned(view: View, ledger: Ledger, recipe: Recipe, prices: PriceSheet | Non
         prices: What tokens cost; None for what the budget alone asks for.
         name: The policy's name.
     """
+    recipe = replace(recipe, edit=recalled_first(recipe.edit))
     ground = Ground(view, ledger.meter, recipe.room, recipe.stand_in, recipe.keeps)
     if recipe.schedule is None or prices is None:
         return plan_of(ground, laid_out(ground, recipe.edit, when=recipe.when, always=recipe.always), name)

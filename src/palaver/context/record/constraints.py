@@ -40,6 +40,25 @@ class Constraints:
         known = {said.text for said in found}
         return replace(facts, rules=(*found, *(Said("", text) for text in self.added if text not in known)))
 
+    @classmethod
+    def of(cls, view: View) -> Constraints:
+        """Give the changes that were written down in the log of a view."""
+        changes = cls()
+        for stated in view.constraints:
+            changes = changes.add(stated.text) if stated.stands else changes.remove(stated.text)
+        return changes
+
+    def over(self, view: View) -> Constraints:
+        """Give these changes on top of those in the log of a view: where both name a sentence, these count."""
+        if not view.constraints:
+            return self
+        changes = Constraints.of(view)
+        for text in self.removed:
+            changes = changes.remove(text)
+        for text in self.added:
+            changes = changes.add(text)
+        return changes
+
 
 def constraints(view: View, changes: Constraints | None = None, sources: Sources | None = None) -> tuple[Said, ...]:
     """List the constraints that hold in a view, each with the handle of where it was said, those put on by hand without.
@@ -49,8 +68,8 @@ def constraints(view: View, changes: Constraints | None = None, sources: Sources
 
     Args:
         view: The view.
-        changes: What was changed by hand.
+        changes: What was changed by hand, besides what the log says.
         sources: Gives blocks as they were recorded, where they are shown in another form.
     """
     facts = Recorder(sources=sources).take(view.exchanges).facts()
-    return (changes or Constraints()).applied(facts).rules
+    return (changes or Constraints()).over(view).applied(facts).rules

@@ -2,14 +2,17 @@
 
 from palaver.context.summary.checks import filled, lacking, unusable
 from palaver.context.summary.extract import extract
+from palaver.context.summary.inventions import distinctive, flagged, invented
 from palaver.context.summary.request import HEADINGS, Summarizer, SummaryAnswer, SummaryRequest
 from palaver.context.summary.retention import ENOUGH, Retention, compensation, retention, values
 from palaver.context.summary.summarize import Breaker, Summarized, summarized
 from palaver.context.summary.transcript import pieces, transcript
+from palaver.context.summary.trying import SECONDS, tried
 
 __all__ = [
     "ENOUGH",
     "HEADINGS",
+    "SECONDS",
     "Breaker",
     "Retention",
     "Summarized",
@@ -17,13 +20,17 @@ __all__ = [
     "SummaryAnswer",
     "SummaryRequest",
     "compensation",
+    "distinctive",
     "extract",
     "filled",
+    "flagged",
+    "invented",
     "lacking",
     "pieces",
     "retention",
     "summarized",
     "transcript",
+    "tried",
     "unusable",
     "values",
 ]

@@ -6,19 +6,24 @@ written down when it is committed, so that no later view asks the model again.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from palaver.context.compose import Composed
+from palaver.context.ground import asks
 from palaver.context.ledger import Ledger
 from palaver.context.record.carried import begun, sources_of
 from palaver.context.record.facts import Facts
 from palaver.context.record.recorder import Recorder
 from palaver.context.summary.checks import clean, filled, lacking, unusable
-from palaver.context.summary.request import HEADINGS, Summarizer, SummaryRequest
+from palaver.context.summary.inventions import flagged, invented, mostly_invented
+from palaver.context.summary.request import HEADINGS, Summarizer, SummaryAnswer, SummaryRequest
 from palaver.context.summary.retention import ENOUGH, Retention, compensation, retention, values
+from palaver.context.summary.scripts import foreign
 from palaver.context.summary.transcript import pieces, transcript
-from palaver.errors import PalaverError
+from palaver.context.summary.trying import SECONDS, tried
 from palaver.messages import TextContent
+from palaver.messages.said import words_of
 from palaver.tokens import Budget
 from palaver.view import Exchange, Insert, View, apply
 
@@ -35,6 +40,9 @@ _LEAST = 200
 
 _INPUT_LEAST = 1_000
 """The least that a summariser can read."""
+
+_LONGEST_TOKEN = 64
+"""Characters that a token has at most, for prose."""
 
 _NOTHING = Facts().to_json()
 
@@ -71,6 +79,8 @@ class Summarized:
         refused: Why there is no new summary; empty when there is one.
         breaker: The breaker after this try.
         requests: How often the summariser was asked.
+        model: The model that made the summary, as the summariser says; empty where there is none.
+        invented: Addresses, paths and identifiers in the summary that nobody said; a line in the view says so.
     """
 
     composed: Composed
@@ -79,6 +89,8 @@ class Summarized:
     refused: str = ""
     breaker: Breaker = Breaker()
     requests: int = 0
+    model: str = ""
+    invented: tuple[str, ...] = ()
 
 
 async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
@@ -94,13 +106,14 @@ async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
     incremental: bool = True,
     input_tokens: int = 100_000,
     breaker: Breaker | None = None,
+    seconds: float = SECONDS,
 ) -> Summarized:
     """Put a summary beside the record of what a plan leaves out.
 
     The summary is asked for what is new, with the running summary before it; never for a summary of a summary. It is refused when it is
-    empty, cut off, larger than its place, has none of the sections, or called tools; one that lacks some sections is asked for once
-    more and then filled. Distinctive values that neither it nor the record says are said again below it. Whatever goes wrong, the
-    deterministic plan stands.
+    empty, cut off, larger than its place, has none of the sections, called tools, or is made up for the most part; one that lacks some
+    sections is asked for once more and then filled. Distinctive values that neither it nor the record says are said again below it.
+    Whatever goes wrong (the summariser is down, too slow, or raises), the deterministic plan stands.
 
     Args:
         view: The view that was composed.
@@ -114,8 +127,10 @@ async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
         incremental: Whether to go on from it; else all that can be read is summarised anew.
         input_tokens: What the summariser can read at once, in tokens: more is read in pieces, one after another.
         breaker: The breaker, from the try before.
+        seconds: After so many seconds an answer is given up.
     """
     guard = breaker or Breaker()
+    ledger = ledger.reading(view)
     start = view
     for plan in composed.limits:
         start = apply(start, plan)
@@ -137,55 +152,110 @@ async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
         words=max(free // 3, 60),
         view=view,
     )
-    try:
-        asked = await _asked(request, told, summarizer, ledger, input_tokens=input_tokens, most=free)
-    except PalaverError as error:  # the provider refused, is down, or was cut off: the plan stands without it
-        asked = _Asked("", str(error), 1)
-    if asked.refused:
-        return Summarized(
-            composed=composed,
-            summary=before,
-            refused=asked.refused,
-            breaker=guard.after(failed=True, tokens=tokens),
-            requests=asked.requests,
-        )
-    done, kept = _with(start, composed, asked.text, gone, facts, ledger, free)
+    by = _Asking(summarizer, ledger.meter.text, free, input_tokens, seconds)
+    by.refused = await by.ask(request, told)
+    if by.refused:
+        return by.without(composed, before, guard, tokens)
+    if script := foreign(by.text, _asked(view)):
+        by.refused = f"the user writes {script.capitalize()}, and it does not"
+        return by.without(composed, before, guard, tokens)
+    made_up = invented(by.text, (before, by.said, *_words(view, ledger)))
+    if mostly_invented(by.text, made_up):
+        by.refused = f"most of what it names is nowhere in the conversation: {', '.join(made_up[:3])}"
+        return by.without(composed, before, guard, tokens)
+    shown = "\n\n".join(part for part in (by.text, flagged(made_up)) if part)
+    done, kept = _with(start, composed, shown, gone, facts, ledger, free)
     if done.tokens_after > budget.for_input or done.tokens_after >= tokens:
-        why = "the view would not be small enough with it"
+        by.refused = "the view would not be small enough with it"
+        return by.without(composed, before, guard, tokens)
+    return Summarized(
+        composed=done, summary=by.text, retention=kept, requests=by.requests, model=by.model, invented=made_up
+    )
+
+
+@dataclass(slots=True)
+class _Asking:
+    """A summariser being asked.
+
+    Attributes:
+        summarizer: The summariser.
+        count: Counts tokens.
+        most: Tokens that the answer may have.
+        input_tokens: Tokens that it can read at once.
+        seconds: After so many an answer is given up.
+        requests: How often it was asked.
+        text: The summary.
+        said: What it was given to read.
+        model: The model that answered last.
+        refused: Why there is no summary.
+    """
+
+    summarizer: Summarizer
+    count: Callable[[str], int]
+    most: int
+    input_tokens: int
+    seconds: float
+    requests: int = 0
+    text: str = ""
+    said: str = ""
+    model: str = ""
+    refused: str = ""
+
+    async def ask(self, request: SummaryRequest, told: list[str]) -> str:
+        """Ask for each piece in turn, each going on from the answer before; give why it is refused, or an empty text."""
+        around = self.count(replace(request, transcript="").prompt()) + self.most
+        running, self.said = request.running, "\n".join(told)
+        parts = pieces(told, max(self.input_tokens - around, _INPUT_LEAST), self.count)
+        view = request.view if len(parts) == 1 else None  # the whole would be asked about with every part
+        for piece in parts:
+            this = replace(request, transcript=piece, running=running, view=view)
+            answer = await self._tried(this)
+            missing = () if isinstance(answer, str) else lacking(clean(answer.text), request.headings)
+            if missing and not isinstance(answer, str) and not answer.calls:
+                answer = await self._tried(this.again(missing))
+            if isinstance(answer, str):
+                return answer
+            refused = self._unusable(answer, request.headings)
+            if refused:
+                return refused
+            running = filled(clean(answer.text), request.headings)
+        self.text = running
+        return ""
+
+    async def _tried(self, request: SummaryRequest) -> SummaryAnswer | str:
+        self.requests += 1
+        answer = await tried(self.summarizer, request, self.seconds)
+        self.model = self.model if isinstance(answer, str) else answer.model
+        return answer
+
+    def _unusable(self, answer: SummaryAnswer, headings: tuple[str, ...]) -> str:
+        text = clean(answer.text)
+        if len(text) > self.most * _LONGEST_TOKEN:  # not worth counting
+            return f"it has {len(text):,} characters, and {self.most:,} tokens are free for it"
+        return unusable(answer, headings, self.count(text), self.most)
+
+    def without(self, composed: Composed, before: str, guard: Breaker, tokens: int) -> Summarized:
+        """Give the plan as it was, and why."""
         failed = guard.after(failed=True, tokens=tokens)
-        return Summarized(composed=composed, summary=before, refused=why, breaker=failed, requests=asked.requests)
-    return Summarized(composed=done, summary=asked.text, retention=kept, requests=asked.requests)
+        return Summarized(
+            composed=composed, summary=before, refused=self.refused, breaker=failed, requests=self.requests
+        )
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What came of asking."""
-
-    text: str
-    refused: str
-    requests: int
+def _asked(view: View) -> Iterator[str]:
+    """Give what the user said."""
+    return (words_of(block.content) for x in view.exchanges if asks(x) for block in x.blocks())
 
 
-async def _asked(
-    request: SummaryRequest, told: list[str], summarizer: Summarizer, ledger: Ledger, *, input_tokens: int, most: int
-) -> _Asked:
-    """Ask for each piece in turn, each going on from the answer before."""
-    count = ledger.meter.text
-    around = count(replace(request, transcript="").prompt()) + most
-    asked, running = 0, request.running
-    for piece in pieces(told, max(input_tokens - around, _INPUT_LEAST), count):
-        this = replace(request, transcript=piece, running=running)
-        answer = await summarizer(this)
-        asked += 1
-        missing = lacking(clean(answer.text), request.headings)
-        if missing and not answer.calls:
-            answer = await summarizer(this.again(missing))
-            asked += 1
-        refused = unusable(answer, request.headings, count(clean(answer.text)), most)
-        if refused:
-            return _Asked("", refused, asked)
-        running = filled(clean(answer.text), request.headings)
-    return _Asked(running, "", asked)
+def _words(view: View, ledger: Ledger) -> Iterator[str]:
+    """Give what a view says, blocks in another form as they were recorded."""
+    blocks = (*view.system, *(block for exchange in view.exchanges for block in exchange.blocks()))
+    for block in blocks:
+        recorded = None
+        if block.reason is not None and block.origin is not None and ledger.sources is not None:
+            recorded = ledger.sources(block.origin)
+        yield words_of(recorded or block.content)
+        yield block.facts
 
 
 def _running(gone: list[Exchange]) -> str:

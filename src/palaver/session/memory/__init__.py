@@ -5,6 +5,7 @@ from palaver.session.memory.blocks import CoreMemory, MemoryBlock
 from palaver.session.memory.embedding import Embedder, HashingEmbedder
 from palaver.session.memory.files import File, Files, Found, Grep
 from palaver.session.memory.filing import file_tools
+from palaver.session.memory.kits import tools_for
 from palaver.session.memory.recalling import history_tools, recall_tools
 from palaver.session.memory.remembering import archival_tools, core_memory_tools
 
@@ -24,4 +25,5 @@ __all__ = [
     "file_tools",
     "history_tools",
     "recall_tools",
+    "tools_for",
 ]

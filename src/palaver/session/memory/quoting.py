@@ -200,20 +200,20 @@ def page(found: Iterable[Quote], offset: int, limit: int) -> str:
     """
     begin = max(offset, 0)
     end = begin + min(max(limit, 1), LONGEST_PAGE)
-    at, shown, total = 0, list[str](), 0
-    more = False
+    at, shown, more = 0, list[str](), False
     for quote in found:
-        start, stop = max(begin - at, 0), min(end - at, len(quote.text))
+        if not quote.text:
+            continue
         if at >= end:
             more = True
             break
-        if start < max(stop, 1) and (start < len(quote.text) or not quote.text):
+        start, stop = max(begin - at, 0), min(end - at, len(quote.text))
+        if start < stop:
             shown.append(_marked(quote, start, stop))
         at += len(quote.text)
         more = at > end
-        total = at
     if not shown:
-        return f"(Nothing: what was recalled has {total:,} characters.)"
+        return f"(Nothing: what was recalled has {at:,} characters.)"
     return "\n".join([*shown, *([f"(There is more: recall the same with offset={end}.)"] if more else [])])
 
 

@@ -1,0 +1,315 @@
+"""Agents that compact on their own, keep a core memory, and find again what left their view."""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from palaver import AutoCompact, CoreMemory, MemoryStore, ModelSummarizer, Prompt, ScriptedProvider, Session
+from palaver.agent import Agent, Compacted
+from palaver.context import SummaryAnswer, SummaryRequest
+from palaver.context.summary import HEADINGS
+from palaver.context.triggers import EventCount, Idle, Tokens
+from palaver.errors import ModelCallFailed, ProviderDown
+from palaver.log.entries import Compaction, Instructions
+from palaver.session.memory import tools_for
+from palaver.wire import Request
+from tests.agent.helper import MODEL, calling, entries, kinds, scripted, sent
+from tests.agent.test_overflow import OVERFLOW, talkative
+
+GOOD = "\n\n".join(f"## {heading}\nwhat was said of it" for heading in HEADINGS)
+
+
+def made(agent: Agent) -> list[Compaction]:
+    """Give the compactions of the dialog that is talked to."""
+    return [entry for entry in entries(agent.current_dialog) if isinstance(entry, Compaction)]
+
+
+async def good(request: SummaryRequest) -> SummaryAnswer:
+    """Summarise."""
+    del request
+    return SummaryAnswer(text=GOOD, model="cheap")
+
+
+async def down(request: SummaryRequest) -> SummaryAnswer:
+    """Be down."""
+    raise ProviderDown(f"no network for {request.words} words")
+
+
+@dataclass
+class Clock:
+    """A clock that is set by hand."""
+
+    at: float
+    asked: list[float] = field(default_factory=list)
+
+    def __call__(self) -> float:
+        """Give the time."""
+        self.asked.append(self.at)
+        return self.at
+
+
+def test_r300_message_121_leads_to_one_compaction_and_the_turn_goes_on() -> None:
+    """R300: with 120 nothing happens, with one more there is one compaction, before the model is asked; the trigger is recorded."""
+    how = AutoCompact(triggers=(EventCount(120),), policy={"type": "openhands", "max_size": 120})
+    agent, provider = scripted(["a", "b", "c"], compact=how)
+    for number in range(59):
+        agent.current_dialog.put_text(f"question {number} " + "word " * 20)
+        agent.current_dialog.put_text(f"answer {number} " + "word " * 20, role="assistant")
+    for text in ("one", "two", "three"):
+        agent.receive(text)
+        agent.respond()
+    (compaction,) = made(agent)
+    assert compaction.attempt["trigger"] == "events"
+    assert "more than 120" in compaction.attempt["why"]
+    sizes = [len(request.body["messages"]) for request in provider.requests]
+    assert sizes[0] == 120
+    assert sizes[1] < 80
+    assert len(agent.current_dialog.messages) == 1 + 118 + 6
+
+
+def test_tokens_and_idleness_by_the_clock_that_is_given() -> None:
+    """A share of the window, a number of tokens, an hour in which nothing was said: each fires before the call, by its own figures."""
+    for triggers, seconds, fires in (
+        ((Tokens(limit=6_000),), 0, "tokens"),
+        ((Tokens(share=0.9),), 0, ""),
+        ((Idle(3_600, least=100),), 3_600, "idle"),
+        ((Idle(3_600, least=100),), 3_599, ""),
+    ):
+        agent, _ = scripted(["ok"], compact=AutoCompact(triggers=triggers, clock=Clock(0)))
+        talkative(agent)
+        clock = Clock(entries(agent.current_dialog)[-1].at + seconds)
+        agent.compact = AutoCompact(triggers=triggers, clock=clock)
+        agent.receive("go")
+        assert agent.respond().content == "ok"
+        assert [entry.attempt["trigger"] for entry in made(agent)] == ([fires] if fires else [])
+        assert clock.asked
+
+
+def test_a_compaction_does_not_lead_to_the_next_one() -> None:
+    """T8, T20: a threshold that no view can meet is tried, and not again with every message."""
+    agent, _ = scripted(["ok"] * 8, compact=AutoCompact(triggers=(Tokens(limit=100),)))
+    talkative(agent)
+    for number in range(8):
+        agent.receive(f"go {number}")
+        agent.respond()
+    assert 1 <= len(made(agent)) <= 2
+
+
+def test_listeners_hear_of_it_and_the_summary_stands_before_the_record() -> None:
+    """The event tells sizes and policy; the model then reads a summary beside what code gathered, and not as the user's words."""
+    agent, provider = scripted(["ok"], compact=AutoCompact(triggers=(Tokens(limit=6_000),), summarizer=good))
+    talkative(agent)
+    agent.receive("go")
+    events = [event for event in agent.stream() if isinstance(event, Compacted)]
+    assert len(events) == 1
+    assert events[0].tokens_after < events[0].tokens_before
+    first = str(provider.requests[0].body["messages"][1]["content"])
+    assert GOOD in first
+    assert "not said by the user" in first
+
+
+def test_a_summariser_that_is_down_costs_three_tries_and_no_turn() -> None:
+    """The turn goes on each time by the record alone; the breaker, read off the log, then stops asking."""
+    asked = 0
+
+    async def counting(request: SummaryRequest) -> SummaryAnswer:
+        nonlocal asked
+        asked += 1
+        return await down(request)
+
+    agent, _ = scripted(
+        ["ok"] * 6, compact=AutoCompact(triggers=(Tokens(limit=4_000),), summarizer=counting, budget=5_000)
+    )
+    for number in range(6):
+        talkative(agent, 4)
+        agent.receive(f"go {number}")
+        assert agent.respond().content == "ok"
+    assert asked == 3
+    assert len(made(agent)) >= 4
+
+
+def test_an_overflow_is_measured_by_the_providers_figures_and_summarised_by_the_agents_own() -> None:
+    """The limit and the count in the error decide how small; without a count the limit does, without both a half."""
+    for facts, share in (
+        ({"limit": 3_000, "asked": 6_000}, 0.8 * 3_000 / 6_000),
+        ({"limit": 2_000}, None),
+        ({}, 0.5),
+    ):
+        error = {"error": {"kind": "ContextOverflow", "message": "Too long.", **facts}}
+        agent, _ = scripted([error, "ok"], compact=AutoCompact(triggers=(), summarizer=good))
+        talkative(agent)
+        agent.receive("go")
+        agent.respond()
+        (compaction,) = made(agent)
+        assert compaction.attempt["trigger"] == "overflow"
+        most = 0.8 * 2_000 if share is None else share * compaction.tokens_before
+        assert compaction.tokens_after <= most + 1
+
+
+def test_a_model_summarises_from_the_agents_own_prefix_and_a_cheaper_one_from_a_text() -> None:
+    """The same model gets the agent's request and one more message; another one gets the conversation as text, with no tools (R328)."""
+    for model, own in ((MODEL, True), ("gpt-4o", False)):
+        provider = ScriptedProvider([GOOD])
+        summarizer = ModelSummarizer(provider, model)
+        agent, theirs = scripted(
+            ["first", "ok"],
+            compact=AutoCompact(triggers=(Tokens(limit=6_000),), summarizer=summarizer),
+            tools=tools_for("letta"),
+        )
+        agent.receive("hello")
+        agent.respond()
+        talkative(agent)
+        agent.receive("go")
+        agent.respond()
+        (request,) = provider.requests
+        body, before = request.body, theirs.requests[0].body
+        if own:
+            assert body["messages"][: len(before["messages"])] == before["messages"]
+            assert body["tools"] == before["tools"]
+            assert body["tool_choice"] == "none"
+        else:
+            assert len(body["messages"]) == 1
+            assert "tools" not in body
+        (compaction,) = made(agent)
+        assert compaction.attempt["summary"]["model"] == model
+        assert "what was said of it" in str(theirs.requests[1].body["messages"])
+
+
+def test_where_the_prefix_is_too_long_a_model_summarises_from_a_text() -> None:
+    """The summariser's own request overflows: it is asked once more with what always fits, and the turn goes on."""
+    provider = ScriptedProvider([OVERFLOW, GOOD])
+    agent, _ = scripted([OVERFLOW, "ok"], compact=AutoCompact(summarizer=ModelSummarizer(provider, MODEL)))
+    talkative(agent)
+    agent.receive("go")
+    assert agent.respond().content == "ok"
+    assert len(provider.requests) == 2
+    assert len(provider.requests[1].body["messages"]) == 1
+
+
+# --- finding again ------------------------------------------------------------------------------------------------------------------
+
+
+def found(request: Request) -> str:
+    """Give the first handle in the newest tool result."""
+    text = next(str(one["content"]) for one in reversed(request.body["messages"]) if one["role"] == "tool")
+    return str(re.findall(r"[0-9a-f]{12}:\d+(?:-\d+|:\d+)?", text)[0])
+
+
+def recalling() -> list[Any]:
+    """Give the script of a model that overflows, looks what is gone, reads it and answers."""
+    answers: list[Any] = [OVERFLOW, calling("list_omitted")]
+    look: Callable[[Request], object] = lambda request: calling("recall", handle=found(request), limit=500)  # noqa: E731 - an answer of a script
+    tell: Callable[[Request], object] = lambda request: {  # noqa: E731 - the same
+        "text": re.findall(r"question \d+", str(request.body["messages"][-1]["content"]))[0]
+    }
+    return [*answers, look, tell]
+
+
+def test_an_agent_overflows_compacts_lists_recalls_and_answers() -> None:
+    """End to end over the real loop: the answer names what only the recalled text holds; every step is durable."""
+    agent, provider = scripted(recalling(), tools=tools_for("palaver"))
+    talkative(agent)
+    agent.receive("What was my first question?")
+    assert agent.respond().content == "question 0"
+    assert "compaction" in kinds(agent.current_dialog)
+    assert not any("question 0" in str(content) for _, content in sent(provider.requests[1]))
+    assert 'trust="human"' in str(provider.requests[3].body["messages"][-1]["content"])
+
+
+def test_what_was_recalled_is_put_back_before_anything_else_leaves() -> None:
+    """Recalling over and over does not fill the view: old recalls become a line with the handle of the original, first of all."""
+
+    def look(number: int) -> Callable[[Request], object]:
+        return lambda _: calling("recall", handle=f"{agent.current_dialog.dialog_id[:12]}:1", limit=4_000 + number)
+
+    agent, provider = scripted(
+        [*map(look, range(12)), "done"],
+        tools=tools_for("palaver"),
+        context_manager="fold",
+        budget=6_000,
+        max_interrupt_steps=20,
+    )
+    agent.current_dialog.put_text("the origin of it all " + "word " * 700)
+    agent.current_dialog.put_text("read", role="assistant")
+    agent.receive("go")
+    assert agent.respond().content == "done"
+    last = str(provider.requests[-1].body["messages"])
+    assert "[Put back: " in last
+    assert f"recall {agent.current_dialog.dialog_id[:12]}:1:0]" in last
+    assert 1 <= last.count("<recalled ") <= 4
+    assert "the origin of it all" in last
+
+
+# --- core memory ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_r330_two_agents_share_a_memory_and_see_each_others_edits() -> None:
+    """R330: what one writes by its tool is in the next request of the other; a stale edit is answered with the text as it stands."""
+    store = MemoryStore()
+    memory = CoreMemory(Session.create(store, "shared", owner="memory").root)
+    memory.create("human", "Name: Ada.", limit=200)
+    one = Agent(
+        "one",
+        Prompt(path="t/1", prompt="You are one."),
+        MODEL,
+        first := ScriptedProvider(
+            [calling("core_memory_replace", label="human", old_content="Ada", new_content="Grace"), "noted"]
+        ),
+        memory=memory,
+        store=store,
+    ).open("main")
+    other = Agent(
+        "other",
+        Prompt(path="t/2", prompt="You are the other."),
+        MODEL,
+        second := ScriptedProvider(
+            ["hello", calling("core_memory_replace", label="human", old_content="Ada", new_content="Alan"), "I see"]
+        ),
+        memory=memory,
+        store=store,
+    ).open("main")
+    other.respond(input="hi")
+    one.respond(input="I am Grace.")
+    assert "Name: Ada." in str(first.requests[0].body["messages"][0])
+    assert "Name: Grace." in str(first.requests[1].body["messages"][0])
+    other.respond(input="What is my name?")
+    assert "Name: Ada." in str(second.requests[0].body["messages"][0])
+    assert "Name: Grace." in str(second.requests[1].body["messages"][0])
+    assert "It says now:\\nName: Grace." in str(second.requests[2].body["messages"][-1])
+    assert memory.get("human").by == "one"
+
+
+def test_instructions_change_with_memory_and_only_behind_the_prompt() -> None:
+    """While no block changes, no entry is written and a request begins with the one before; an edit leaves the prompt where it was."""
+    store = MemoryStore()
+    memory = CoreMemory(Session.create(store, "m", owner="memory").root)
+    memory.create("human", "Ada")
+    agent, provider = scripted(["a", "b", "c", "d"], memory=memory)
+    for text in ("one", "two"):
+        agent.respond(input=text)
+    assert sum(isinstance(entry, Instructions) for entry in entries(agent.current_dialog)) == 1
+    messages = [request.body["messages"] for request in provider.requests]
+    assert messages[1][: len(messages[0])] == messages[0]
+    memory.append("human", "likes tea")
+    agent.respond(input="three")
+    system = [str(request.body["messages"][0]["content"]) for request in provider.requests]
+    assert system[2].startswith(system[1][: system[1].index("<memory>")])
+    assert system[1].startswith("You are tested.")
+    assert "likes tea" in system[2]
+    memory.delete("human")
+    agent.respond(input="four")
+    assert "<memory>" not in str(provider.requests[3].body["messages"][0])
+    assert "core_memory_append" in str(provider.requests[3].body["tools"])
+
+
+def test_what_cannot_be_made_smaller_leaves_the_turn_to_the_provider() -> None:
+    """A trigger that fires where nothing can leave: the model is asked as it is; when it overflows that is a typed failure."""
+    agent, _ = scripted(["ok", OVERFLOW], compact=AutoCompact(triggers=(Tokens(limit=10),)))
+    agent.receive("word " * 2_000)
+    assert agent.respond().content == "ok"
+    agent.receive("word " * 2_000)
+    with pytest.raises(ModelCallFailed):
+        agent.respond()
