@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
 
-from palaver.errors import Conflict, InvalidBundle, PalaverError, StoreDamaged, StoreError, UnknownSession
+from palaver.errors import Conflict, Erased, InvalidBundle, PalaverError, StoreDamaged, StoreError, UnknownSession
 from palaver.ids import BlobId, DialogId, SessionId, now
 from palaver.log import NOTHING, Draft, Header, MessageEntry, Node, body_digest, decode_entry, draft
 from palaver.messages import canonical_json, media_of
@@ -191,7 +191,7 @@ class _Taking:
             try:
                 handle(self, frame.payload)
             except (KeyError, TypeError, ValueError, PalaverError) as error:
-                if isinstance(error, InvalidBundle | StoreError | Conflict):
+                if isinstance(error, InvalidBundle | StoreError | Conflict | Erased):
                     raise
                 raise InvalidBundle(
                     f"{self._name} holds a {frame.kind} that cannot be taken: {error}",

@@ -1,0 +1,458 @@
+"""Erasing from a session: what it reaches, what stands afterwards, and what nobody gets back."""
+
+import json
+import os
+import signal
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.errors import Erased, HasChildren, InvalidBundle, InvalidInput, NotReproducible, UnknownHandle
+from palaver.ids import DialogId
+from palaver.log import ERASED, KINDS, Erasure, Handle, MessageEntry, decode_entry, draft, stand_in
+from palaver.messages import Message, Role
+from palaver.session import Session
+from palaver.session.erasure import Receipt, erase, finish_erasures, preview_erasure, verify_receipt
+from palaver.session.replay import ReplayLog
+from palaver.store import MemoryStore, SqliteStore, Store, open_store
+from palaver.store.copying import copy_store
+from palaver.store.following import follow
+from palaver.testing.log_strategies import sayings
+from palaver.testing.logs import assert_closed, model, result, system, user
+from palaver.transcripts import Importer, export, import_bundle
+from palaver.view import fold
+from palaver.wire import PROFILES
+from tests.postgres import Server
+from tests.privacy.planted import plant
+from tests.store.postgres_backend import emptied
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """Give an empty store of each kind."""
+    url = {"memory": "memory:", "sqlite": str(tmp_path / "store.db")}.get(request.param)
+    if url is None:
+        server: Server = request.getfixturevalue("postgres_server")
+        url = emptied(server)
+    made = open_store(url)
+    yield made
+    made.close()
+
+
+def told(*messages: Message, store: Store | None = None) -> Session:
+    """Make a session of messages."""
+    session = Session.create(store or MemoryStore())
+    session.root.append(messages)
+    return session
+
+
+CONVERSATION = (
+    system("Be brief."),
+    user("first words of the user, which are to go"),
+    model("I look", "a", "b", response="r1"),
+    result("a", "the file says what must go"),
+    result("b", "other"),
+    model("done", response="r2"),
+    user("thanks"),
+)
+
+
+# --- tombstones -------------------------------------------------------------------------------------------------------------------
+
+
+def test_every_kind_has_a_tombstone_of_its_own(tmp_path: Path) -> None:
+    """The tombstone of an entry of any kind has its kind, calls and response, none of its words, and is a tombstone of itself."""
+    store = MemoryStore()
+    planted = plant(store, tmp_path, "one")
+    mark = Erasure(at=1.0, receipt="r")
+    kinds = set()
+    for header, (_seq, body) in zip(store.headers(planted.dialog), store.bodies(planted.dialog), strict=True):
+        entry = decode_entry(body)
+        stood = stand_in(entry, mark)
+        ready, was = draft(stood)[0], draft(entry)[0]
+        assert ready._replace(body=b"") == was._replace(body=b"")
+        assert ready.kind == header.kind
+        assert decode_entry(ready.body) == stood
+        assert stand_in(stood, mark) == stood
+        assert not [one for one in planted.marks.values() if one.encode() in ready.body]
+        kinds.add(entry.kind)
+    assert len(kinds) >= len(KINDS) - 6
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_no_kind_was_forgotten(kind: str) -> None:
+    """A kind that is added has to say what its tombstone is."""
+    from palaver.log.erasure import _MAKERS  # noqa: PLC0415 - the table under test
+
+    assert kind == "tombstone" or kind in _MAKERS
+
+
+def test_an_entry_of_a_later_version_becomes_a_tombstone_of_it() -> None:
+    """Nothing of a kind that is not known stays but its name; so it is in the store, a bundle and a replay."""
+    session = told(user("hi"))
+    body = b'{"at":1.0,"kind":"hologram","secret":"x"}'
+    session.store.append(session.root.dialog_id, [draft(decode_entry(body))[0]], 0)
+    session.root.reload()
+    session.erase(entries=[Handle(session.root.dialog_id, 1)])
+    stood = decode_entry(session.store.body(session.root.dialog_id, 1))
+    assert (stood.kind, getattr(stood, "was", "")) == ("tombstone", "hologram")
+    target = MemoryStore()
+    import_bundle(target, _reader(b"".join(export(session.store, session.session_id, "bundle").pieces)))
+    assert list(target.headers(session.root.dialog_id)) == list(session.store.headers(session.root.dialog_id))
+
+
+def _reader(data: bytes) -> Callable[[int], bytes]:
+    pieces = iter([data])
+    held = bytearray()
+
+    def read(size: int) -> bytes:
+        held.extend(next(pieces, b""))
+        given, held[:] = bytes(held[:size]), held[size:]
+        return given
+
+    return read
+
+
+@settings(max_examples=60)
+@given(said=sayings(), data=st.data())
+def test_what_is_left_is_valid_everywhere(said: list[Message], data: st.DataObject) -> None:
+    """Whatever is erased of whatever was said: views are closed, requests of every profile pass their check, a fork opens and goes on."""
+    if not said:
+        return
+    session = told(*said)
+    root = session.root
+    last = session.store.last(root.dialog_id).seq
+    child = root.fork()
+    before = [len(root.messages), len(child.messages)]
+    gone = data.draw(st.sets(st.integers(0, last), min_size=1))
+    receipt = session.erase(entries=[Handle(root.dialog_id, seq) for seq in sorted(gone)])
+    assert verify_receipt(session.store, receipt).holds
+    for dialog in session.dialogs:
+        assert session.store.verify(dialog.dialog_id) == ()
+        assert_closed(dialog.view())
+        for name in PROFILES:
+            dialog.request(name, "some-model", then="And now?")  # it is checked as it is made
+        dialog.put_text("goes on")
+        assert_closed(dialog.view())
+    assert [len(dialog.messages) - 1 for dialog in session.dialogs] == before
+    assert fold(session.store, root.dialog_id) == session.root.view()
+
+
+def test_a_conversation_stays_readable(store: Store) -> None:
+    """Roles, calls and counts are as they were; erased words are one word, and a view says why."""
+    session = told(*CONVERSATION, store=store)
+    root = session.root
+    handles = [root.messages.handle(index) for index in (1, 2, 3)]
+    child = root.fork()
+    held = root.view()  # in hand before
+    session.erase(entries=handles)
+    assert held.exchanges
+    for dialog in session.dialogs:
+        assert [message.role for message in dialog.messages] == [message.role for message in CONVERSATION]
+        assert [message.text_content() for message in dialog.messages][1:5] == [ERASED, ERASED, ERASED, "other"]
+        call = dialog.messages[2].tool_calls()[0]
+        assert (call.id, dict(call.args)) == ("a", {})
+        shown = dialog.view()
+        assert "must go" not in repr(shown)
+        assert "to go" not in repr(shown)
+    assert child.dialog_id == session.dialogs[1].dialog_id
+    for view in (root.reload().view(), child.reload().view()):  # objects that were in use before
+        assert "must go" not in repr(view)
+
+
+def test_what_was_made_of_it_goes_with_it(store: Store) -> None:
+    """A committed summary, a label, a recorded call and a shortened form of an erased entry are without its words; later ones are not touched."""
+    session = told(*[user(f"number {n}: " + "why is that so? " * 30) for n in range(30)], store=store)
+    root = session.root
+    root.record_call(root.request("anthropic", "claude-sonnet-4-5"))
+    root.label(root.messages.handle(0), "about why")
+    root.commit(root.compose("default", budget=2_000, model="gpt-4o"))
+    assert "why" in repr(root.view())
+    target = root.messages.handle(3)
+    root.put_text(f"You asked:\n{root.messages[3].text_content()}", role=Role.ASSISTANT)
+    preview = preview_erasure(store, entries=[target])
+    assert len(preview.tombstones) == 2
+    assert len(preview.touched) == 1
+    assert preview.quoted == (root.messages.handle(30),)
+    receipt = session.erase(entries=[target])
+    assert {one.kind for one in receipt.tombstones} == {"message", "invocation", "compaction"}
+    with pytest.raises(NotReproducible, match="erased"):
+        session.root.invocations[0].request()
+    assert session.root.labels
+    assert_closed(session.root.view())
+    session.root.undo()
+    assert len(session.root.view().exchanges) == 30
+
+
+def test_handles_to_what_was_erased_say_so(store: Store) -> None:
+    """An erased entry, block, dialog or session answers with `Erased`, its time and receipt; what never was is unknown."""
+    session = told(*CONVERSATION, store=store)
+    root = session.root
+    handle, last = root.messages.handle(1), root.messages.handle(6)
+    receipt = session.erase(entries=[handle])
+    for place in (handle, handle._replace(block=0), str(handle)):
+        with pytest.raises(Erased) as error:
+            session.recall(place)
+        assert (error.value.receipt, error.value.at) == (receipt.id, receipt.at)
+    assert isinstance(session.recall(last), MessageEntry)
+    with pytest.raises(UnknownHandle):
+        session.recall(Handle(root.dialog_id, 99))
+    again = session.erase(entries=[handle])  # what is erased twice is erased
+    assert verify_receipt(store, receipt).holds
+    assert verify_receipt(store, again).holds
+    session.erase()
+    for ask in (
+        lambda: Session.open(session.session_id, store),
+        lambda: session.recall(handle),
+        lambda: root.put_text("x"),
+    ):
+        with pytest.raises(Erased):
+            ask()
+    assert verify_receipt(store, receipt).holds
+    with pytest.raises(Erased):
+        erase(store, session=session.session_id)
+
+
+def test_a_dialog_with_children_goes_with_them_or_leaves_tombstones(store: Store) -> None:
+    """Erasing it alone is refused and changes nothing; with its children all are gone; with tombstones the children stay readable."""
+    session = told(*CONVERSATION, store=store)
+    root = session.root
+    child = root.fork(last_n=2)
+    child.put_text("on the branch")
+    grandchild = child.fork()
+    before = list(store.bodies(root.dialog_id))
+    with pytest.raises(HasChildren) as refused:
+        session.erase(dialog=root.dialog_id)
+    assert refused.value.children == (child.dialog_id, grandchild.dialog_id)
+    assert list(store.bodies(root.dialog_id)) == before
+    receipt = session.erase(dialog=root.dialog_id, tombstones=True)
+    assert receipt.dialogs == ()
+    assert [m.text_content() for m in session.dialog(child.dialog_id).messages] == [ERASED] * 3 + ["on the branch"]
+    receipt = session.erase(dialog=child.dialog_id[:8], children=True)
+    assert receipt.dialogs == (grandchild.dialog_id, child.dialog_id)
+    assert [node.dialog_id for node in store.nodes(session.session_id)] == [root.dialog_id]
+    session.erase(dialog=root.dialog_id)
+    assert session.record.root is None
+    assert verify_receipt(store, receipt).holds
+
+
+def test_a_subject_goes_whole_and_leaves_the_others(store: Store) -> None:
+    """All sessions of a subject go, those in the trash, too; a receipt does not tell who it was, and notes a session made since."""
+    for name, subject in (("a", "ann"), ("b", "ann"), ("c", "bob")):
+        Session.create(store, name, subject=subject).root.put_text(name)
+    Session.open("b", store).delete()
+    receipt = erase(store, subject="ann")
+    assert len(receipt.sessions) == 2
+    assert "ann" not in receipt.to_json()
+    assert [record.name for record in store.sessions()] == ["c"]
+    assert list(store.sessions(trashed=True)) == []
+    assert not verify_receipt(store, receipt).notes
+    Session.create(store, "d", subject="ann")
+    verdict = verify_receipt(store, receipt)
+    assert verdict.holds
+    assert "same subject" in verdict.notes[0]
+    with pytest.raises(InvalidInput, match="subject"):
+        erase(store, subject="nobody")
+
+
+def test_shared_payloads_stay_for_the_others(store: Store) -> None:
+    """A picture that another session shows stays; it goes with the last one."""
+    picture = b"\x89PNG\r\n\x1a\n" + b"x" * 50
+    sessions = [Session.create(store, str(number)) for number in range(2)]
+    for session in sessions:
+        session.root.put_image(picture)
+    (blob,) = store.blob_ids()  # type: ignore[attr-defined]
+    first = sessions[0].erase()
+    assert (first.blobs, first.kept_blobs, store.has_blob(blob)) == ((), 1, True)
+    second = sessions[1].erase()
+    assert (second.blobs, store.has_blob(blob)) == ((blob,), False)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"session": "a", "subject": "b"},
+        {"subject": "a", "children": True},
+        {"dialog": "abcdef", "children": True, "tombstones": True},
+    ],
+)
+def test_what_makes_no_sense_is_refused(asked: dict[str, str]) -> None:
+    """One thing has to be named, and options have to go with it."""
+    with pytest.raises(InvalidInput):
+        erase(MemoryStore(), **asked)  # type: ignore[arg-type]
+
+
+# --- receipts ---------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_receipt_that_does_not_hold_says_why(store: Store) -> None:
+    """A receipt that was changed is refused; one that names what is there, or a tombstone that is none, does not hold."""
+    session = told(*CONVERSATION, store=store)
+    other = told(user("hi"), store=store)
+    receipt = session.erase(entries=[session.root.messages.handle(1)])
+    fields = json.loads(receipt.to_json())
+    with pytest.raises(InvalidInput, match="changed"):
+        Receipt.from_json(json.dumps(fields | {"tombstones": []}))
+    for wrong in ("", "{}", "[1]", "{", '{"version": 9}', "no such id"):
+        with pytest.raises(InvalidInput):
+            verify_receipt(store, wrong)
+    lying = Receipt.from_json(
+        json.dumps(fields | {"sessions": [other.session_id], "dialogs": ["0" * 32], "sources": ["f" * 64]})
+    )
+    problems = verify_receipt(store, lying).problems
+    assert len(problems) == 4
+    assert verify_receipt(MemoryStore(), receipt).problems
+
+
+# --- other ways in and out --------------------------------------------------------------------------------------------------------
+
+
+def test_an_import_does_not_bring_back_what_was_erased(store: Store, tmp_path: Path) -> None:
+    """Importing the file again leaves erased entries erased and keeps no file; an erased session is refused, unless it is wanted again."""
+    file = tmp_path / "list.json"
+    file.write_text(json.dumps([{"role": "user", "content": "one secret"}, {"role": "assistant", "content": "two"}]))
+    (done,) = Importer(store).import_path(file)
+    session = Session.open(done.session_id, store)
+    session.erase(entries=[session.root.messages.handle(0)])
+    (again,) = Importer(store).import_path(file)
+    assert (again.outcome, again.entries) == ("unchanged", 0)
+    assert "erased" in {loss.code for loss in again.losses}
+    assert [source.raw for source in store.sources(done.session_id)] == [None]
+    assert session.root.messages[0].text_content() == ERASED
+    session.erase()
+    with pytest.raises(Erased, match="imported"):
+        list(Importer(store).import_path(file))
+    assert list(store.sessions()) == []
+    assert list(store.blob_ids()) == []  # type: ignore[attr-defined]
+    (wanted,) = Importer(store, again=True).import_path(file)
+    assert wanted.outcome == "new"
+
+
+def test_bundles_and_copies_carry_tombstones_and_bring_nothing_back(store: Store) -> None:
+    """A copied store and a bundle have the tombstones; an older bundle of an erased session is refused."""
+    session = told(*CONVERSATION, store=store)
+    older = b"".join(export(store, session.session_id, "bundle").pieces)
+    receipt = session.erase(entries=[session.root.messages.handle(1)])
+    bundle = b"".join(export(store, session.session_id, "bundle").pieces)
+    assert b"to go" not in bundle
+    target = MemoryStore()
+    import_bundle(target, _reader(bundle))
+    assert verify_receipt(target, receipt).holds
+    with pytest.raises(InvalidBundle):
+        import_bundle(store, _reader(older))
+    copy = MemoryStore()
+    assert copy_store(store, copy).equal
+    assert verify_receipt(copy, receipt).holds
+    session.erase()
+    with pytest.raises(Erased):
+        import_bundle(store, _reader(older))
+    assert list(store.sessions()) == []
+
+
+def test_followers_see_it(store: Store) -> None:
+    """Whoever follows a dialog gets the note of an erasure as its newest entry, and `Erased` when the dialog is gone."""
+    session = told(*CONVERSATION, store=store)
+    dialog = session.root.dialog_id
+    seen = [one.header.seq for one in follow(store, dialog, idle=0)]
+    session.erase(entries=[Handle(dialog, 1)])
+    (note,) = follow(store, dialog, seen[-1], idle=0)
+    assert note.header.kind == "context_edit"
+    session.erase()
+    with pytest.raises(Erased):
+        next(follow(store, dialog, idle=0))
+
+
+def test_a_replay_log_forgets_too(tmp_path: Path) -> None:
+    """The files of a replay log that follows the session hold neither erased entries nor erased dialogs."""
+    session = Session.create(MemoryStore(), log_base=ReplayLog(tmp_path))
+    session.root.put_text("first secret")
+    session.root.put_text("second")
+    child = session.root.fork()
+    child.put_text("third secret")
+    assert sum(b"secret" in path.read_bytes() for path in tmp_path.iterdir()) == 2
+    session.erase(entries=[session.root.messages.handle(0)])
+    session.erase(dialog=child.dialog_id)
+    assert [path.stem for path in tmp_path.iterdir()] == [session.root.dialog_id]
+    assert b"secret" not in next(tmp_path.iterdir()).read_bytes()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        session.root.put_text("goes on")
+
+
+def test_damage_does_not_stop_an_erasure(tmp_path: Path) -> None:
+    """An entry whose bytes are no entry is erased by what its header tells."""
+    session = told(*CONVERSATION, store=(store := SqliteStore(tmp_path / "s.db")))
+    dialog = session.root.dialog_id
+    with store.erasing() as eraser:
+        from palaver.store.erasing import Placed  # noqa: PLC0415 - for this one damage
+
+        eraser.put_in_place(dialog, [Placed(2, "message", b"\xff\x00 no entry")])
+    receipt = session.erase(entries=[Handle(dialog, 2)])
+    assert verify_receipt(store, receipt).holds
+    assert_closed(session.root.view())
+    assert [call.id for call in session.root.messages[2].tool_calls()] == ["a", "b"]
+    store.close()
+
+
+# --- crashes ----------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", ["put_in_place", "remove_dialogs", "unnamed", "remember", "keep_receipt", "scrub"])
+def test_a_kill_leaves_all_of_it_or_nothing(tmp_path: Path, step: str) -> None:
+    """A process killed (SIGKILL) in the middle of an erasure has erased nothing; killed behind it, the work is pending and can be finished."""
+    path = tmp_path / "store.db"
+    with SqliteStore(path) as store:
+        session = told(*CONVERSATION, store=store)
+        child = session.root.fork()
+        child.put_text("branch secret")
+        dialog, gone = session.root.dialog_id, child.dialog_id
+        before = [list(store.bodies(one)) for one in (dialog, gone)]
+    process = os.fork()
+    if not process:
+        _die_in(path, step, gone, dialog)
+    assert os.WTERMSIG(os.waitpid(process, 0)[1]) == signal.SIGKILL
+    with SqliteStore(path) as store:
+        if step == "scrub":
+            with pytest.raises(Erased):
+                store.node(gone)
+            assert [one.pending for one in finish_erasures(store)] == [()]
+            assert verify_receipt(store, store.receipts()[0].receipt_id).holds
+        else:
+            assert [list(store.bodies(one)) for one in (dialog, gone)] == before
+            assert (store.receipts(), list(store.all_gone())) == ((), [])
+        Session.open(session.session_id, store).root.put_text("goes on")
+    assert step != "scrub" or b"branch secret" not in path.read_bytes()
+
+
+def _die_in(path: Path, step: str, gone: DialogId, dialog: DialogId) -> None:
+    """Erase a dialog, and one entry of what it grew from, and die in the middle."""
+    from palaver.store.sqlite import erasing  # noqa: PLC0415 - in the child only
+    from palaver.testing.kills import kill_this_process  # noqa: PLC0415 - in the child only
+
+    try:
+        if step == "scrub":
+            erasing.scrub = lambda *_given, **_named: kill_this_process()  # type: ignore[assignment]
+        else:
+            setattr(erasing.SqliteEraser, step, lambda *_given, **_named: kill_this_process())
+        with SqliteStore(path) as store:
+            if step == "put_in_place":
+                erase(store, entries=[Handle(dialog, 1)])
+            erase(store, dialog=gone)
+    finally:
+        os._exit(3)
+
+
+def test_an_erasure_and_writers_do_not_part_what_belongs_together(store: Store) -> None:
+    """A writer that knew the dialog goes on after an erasure as if it had known of it; one of an erased dialog is told."""
+    session = told(*CONVERSATION, store=store)
+    other = Session.open(session.session_id, store).root
+    session.erase(entries=[Handle(other.dialog_id, 1)])
+    other.put_text("I knew nothing of it")
+    assert_closed(other.reload().view())
+    assert store.verify(other.dialog_id) == ()
+    assert session.root.reload().messages[-1].role is Role.USER
