@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from palaver.agent.call_session import AgentCallSession, State
 from palaver.agent.events import Asking
@@ -43,6 +44,7 @@ class Run:
         suspended: Calls of sub-agents that wait for a decision.
         hearing: The answer that is coming, as far as it has come.
         asked: Whether it is recorded that the model is being asked.
+        decision: What a schedule decided before this call, to be recorded with it; None where nothing was scheduled.
     """
 
     settings: Settings
@@ -58,6 +60,7 @@ class Run:
     suspended: set[str] = field(default_factory=set)
     hearing: Assembly | None = None
     asked: bool = False
+    decision: Mapping[str, Any] | None = None
 
     @property
     def step(self) -> int:
@@ -151,7 +154,7 @@ class Run:
     async def hear(self, event: Event | Asking) -> None:
         """Take an event of the answer that is coming, and pass it on. That the model is asked is recorded before it is."""
         if isinstance(event, Asking):
-            self.dialog.record_call(event.request)
+            self.dialog.record_call(event.request, self.decision)
             self.asked = True
         else:
             self._assemble(event)

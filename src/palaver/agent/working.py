@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 from palaver.agent.turn import REFUSED, Attempt
 from palaver.context import Composed
+from palaver.errors import Conflict, InvalidInput
+from palaver.ids import now
 from palaver.messages import Message, Role, Speaker, TextContent
 from palaver.prompts import Prompt
 from palaver.session import Dialog
@@ -67,12 +69,24 @@ def working_copy(  # noqa: PLR0913 - what is seen, and who shapes it
     copy = dialog.derive(view)
     composed = None
     if manager is not None or budget is not None:
-        composed = copy.compose("default" if manager is None else manager, budget, model=model)
+        policy = "default" if manager is None else manager
+        composed = dialog.compose(policy, budget, model=model, view=view, when=now())
         if composed.view is not view:
-            copy = dialog.derive(composed.view)
+            view = composed.view if extra else _settled(dialog, composed)
+            copy = dialog.derive(view)
     copy.top_prompt = prompt
-    shown = view if composed is None else composed.view
-    return Working(dialog=copy, view=shown, at=view.at, composed=composed)
+    return Working(dialog=copy, view=view, at=view.at, composed=composed)
+
+
+def _settled(dialog: Dialog, composed: Composed) -> View:
+    """Give a composed view; what a schedule decided is committed, so that it holds from here on and later views start there."""
+    if composed.plan.details is None:
+        return composed.view
+    try:
+        dialog.commit(composed, margin=0.0)
+    except (Conflict, InvalidInput):  # somebody compacted meanwhile, or the view cannot be written down: it is sent all the same
+        return composed.view
+    return dialog.view()
 
 
 def _repairs(attempts: list[Attempt], model: str) -> Iterator[Exchange]:
