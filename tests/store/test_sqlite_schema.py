@@ -12,8 +12,8 @@ from palaver.store import SqliteStore
 from palaver.store.sqlite.statements import migrations, statements
 
 ROOM = Path(str(files("palaver.store.sqlite")))
-WALKS = {"session_list", "behind", "lag", "search"}
-"""Statements that look at every session, dialog or match: listings, and the search."""
+WALKS = {"session_list", "behind", "lag", "search", "search_within"}
+"""Statements that look at every session in doubt, every dialog or every match: listings, and the search."""
 
 ERASES = {"bodies_naming", "gone_all", "lease_names", "receipts_all", "sources_naming"}
 """Statements of erasures alone, which look at all that could name what is erased, and at the receipts."""

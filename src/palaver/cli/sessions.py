@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from rich.table import Table
 from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import output, visible
+from palaver.session import Session
 from palaver.store import SessionRecord, Store
 
 
@@ -20,27 +22,35 @@ def register(app: typer.Typer) -> None:
     app.command("sessions")(run)
 
 
-def run(
+def run(  # noqa: PLR0917 - the words of a command
     store: StoreOption = None,
     name: Annotated[str | None, typer.Option(help="Only those of exactly this name.")] = None,
     subject: Annotated[str | None, typer.Option(help="Only those of exactly this subject.")] = None,
     trash: Annotated[bool, typer.Option("--trash", help="What is in the trash instead.")] = False,
     limit: Annotated[int, typer.Option(min=1, help="At most so many, newest first.")] = 50,
+    after: Annotated[
+        str | None, typer.Option(metavar="SESSION", help="The next page: what stands behind this session in the list.")
+    ] = None,
     json: JsonOption = False,
 ) -> int:
     """List sessions, newest activity first."""
     with opened(store) as source:
-        rows = (
-            _row(source, record) for record in source.sessions(name=name, subject=subject, trashed=trash, limit=limit)
-        )
+        behind = None if after is None else Session.open(after, source).record
+        records = source.sessions(name=name, subject=subject, trashed=trash, limit=limit + 1, after=behind)
+        page = list(islice(records, limit))
+        rows = (_row(source, record) for record in page)
         if json:
             for row in rows:
                 print_json(row)
             return Exit.OK
         table = _table(rows)
+        more = next(records, None) is not None
     console = output()
     table.expand = console.measure(table).maximum >= console.width  # only then do the ratios of its columns count
-    console.print(table if table.row_count else "No sessions. `palaver import PATH` brings some in.")
+    empty = "No sessions. `palaver import PATH` brings some in." if after is None else "No further sessions."
+    console.print(table if table.row_count else empty)
+    if more:
+        console.print(f"There are more: --after {page[-1].session_id[:12]} lists them.")
     return Exit.OK
 
 

@@ -42,11 +42,12 @@ from palaver.log.entries import (
 from palaver.log.erasure import ERASED, from_header, is_note, note, stand_in, without
 from palaver.log.handles import Handle, Span
 from palaver.log.headers import NOTHING, Draft, Header, body_digest
-from palaver.log.legality import RULES, Rule, check, next_header, rule
+from palaver.log.legality import HOLDING, RULES, Rule, check, next_header, rule
 from palaver.log.lineage import Node, Reader, child_of, clip, lineage
 
 __all__ = [
     "ERASED",
+    "HOLDING",
     "KINDS",
     "NOTHING",
     "RULES",

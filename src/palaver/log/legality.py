@@ -64,6 +64,9 @@ RULES: Mapping[str, Rule] = MappingProxyType(
 )
 """The legality table. A tombstone is made by erasure only, in place of what it stands for; it may stand anywhere, as that could."""
 
+HOLDING = frozenset({"instructions", "toolset", "model_change", "mode_change", "pin", "constraint", "quarantine"})
+"""Kinds that say what holds from their place on: a branch that leaves such an entry out asks for it (`Store.holding`)."""
+
 UNKNOWN = Rule(turn=True, beside=True)
 """The rule of a kind from a newer version: kept, carried, never shown."""
 

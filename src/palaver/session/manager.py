@@ -6,7 +6,7 @@ that it means is recorded with the next append. Every append is durable when it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -24,10 +24,12 @@ from palaver.session.merging import Branching, departure, exchanges_of, lowest_t
 from palaver.session.paths import apart, newest, path_to
 from palaver.session.session import Session, StoreLike, opened_store
 from palaver.session.transcript import stretches
-from palaver.store.protocol import SessionRecord
+from palaver.store.protocol import SessionRecord, Store
 from palaver.view import View
 
 __all__ = ["SessionManager"]
+
+_PAGE = 50
 
 
 class SessionManager(ManagedSession):
@@ -82,7 +84,7 @@ class SessionManager(ManagedSession):
     def continue_recent(cls, cwd: str = "", store: StoreLike | None = None, *, runtime: Runtime | None = None) -> Self:
         """Go on with the session about a working folder that was active last, or make one; without a folder any session counts."""
         opened, owned = opened_store(store, create=True)
-        found = next((one for one in opened.sessions() if cwd in {"", one.workdir} and one.root is not None), None)
+        found = next((one for one in _newest_first(opened) if cwd in {"", one.workdir} and one.root is not None), None)
         if found is None:
             manager = cls.create(cwd, opened, runtime=runtime)
         else:
@@ -331,6 +333,14 @@ class SessionManager(ManagedSession):
 
     def __repr__(self) -> str:
         return f"<SessionManager session={self.session_id[:12]} leaf={self.leaf_id}>"
+
+
+def _newest_first(store: Store) -> Iterator[SessionRecord]:
+    """Give sessions a page at a time: who looks for a recent one need not wait for the order of all."""
+    page = tuple(store.sessions(limit=_PAGE))
+    while page:
+        yield from page
+        page = tuple(store.sessions(limit=_PAGE, after=page[-1]))
 
 
 def _seen(dialog: Dialog) -> tuple[View, Sequence[Span]]:

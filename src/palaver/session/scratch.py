@@ -47,6 +47,12 @@ class Scratch(MemoryStore):
             return super().headers(dialog_id, start, stop, reverse=reverse)
         return self._beneath.headers(dialog_id, start, stop, reverse=reverse)
 
+    def holding(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[Header]:
+        """Give the headers of entries that hold beyond their place."""
+        if dialog_id in self._logs:
+            return super().holding(dialog_id, start, stop)
+        return self._beneath.holding(dialog_id, start, stop)
+
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Give numbers and bodies."""
         if dialog_id in self._logs:

@@ -39,6 +39,8 @@ StoreLike: TypeAlias = Store | str | os.PathLike[str]
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _PREFIX = re.compile(r"[0-9a-f]{6,31}")
+_MOST_NAMED = 10  # in an error
+_COMPARED = 1000  # newest sessions whose names are compared with one that is unknown
 
 
 class Session:
@@ -159,6 +161,7 @@ class Session:
         subject: str | None = None,
         trashed: bool = False,
         limit: int | None = None,
+        after: SessionRecord | None = None,
     ) -> tuple[SessionRecord, ...]:
         """Give the records of sessions, newest activity first: those not in the trash, or only those in it.
 
@@ -168,8 +171,9 @@ class Session:
             subject: Only sessions about exactly this subject.
             trashed: Whether to give those in the trash instead.
             limit: At most so many.
+            after: The last session of the page before: those behind it.
         """
-        return tuple(store.sessions(name=name, subject=subject, trashed=trashed, limit=limit))
+        return tuple(store.sessions(name=name, subject=subject, trashed=trashed, limit=limit, after=after))
 
     # --- what it is -----------------------------------------------------------------------------------------------------------
 
@@ -450,13 +454,14 @@ def _find(store: Store, reference: str) -> tuple[SessionRecord, str, int]:
     named = list(store.sessions(name=reference))
     if named:
         return named[0], "name", len(named) - 1
-    records = list(store.sessions())
-    begun = [record for record in records if _PREFIX.fullmatch(reference) and record.session_id.startswith(reference)]
+    begun = store.sessions_beginning(reference, _MOST_NAMED) if _PREFIX.fullmatch(reference) else ()
     if len(begun) > 1:
-        raise Ambiguous(reference, [record.session_id for record in begun])
+        raise Ambiguous(reference, list(begun))
     if begun:
-        return begun[0], "prefix", 0
+        return store.session(begun[0]), "prefix", 0
     trash = "One of this name is in the trash." if next(store.sessions(name=reference, trashed=True), None) else ""
     raise UnknownSession(
-        reference, hint=trash, close=get_close_matches(reference, sorted({record.name for record in records}))
+        reference,
+        hint=trash,
+        close=get_close_matches(reference, sorted({record.name for record in store.sessions(limit=_COMPARED)})),
     )

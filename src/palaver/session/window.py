@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from palaver.errors import InvalidInput
-from palaver.log import Reader, Span
+from palaver.log import Reader, Span, clip
 from palaver.session.transcript import Stretch, begins, place
+from palaver.store.protocol import Store
 
 __all__ = ["check_window", "window"]
 
@@ -25,22 +26,37 @@ def check_window(last_n: object, first_k: object) -> None:
             raise InvalidInput(f"{name} is {value}: a fork cannot keep fewer than no messages.")
 
 
-def window(reader: Reader, held: Sequence[Stretch], count: int, last_n: int, first_k: int) -> tuple[Span, ...]:
+def window(reader: Store, held: Sequence[Stretch], count: int, last_n: int, first_k: int) -> tuple[Span, ...]:
     """Give the spans that hold the first `first_k` and the last `last_n` of `count` messages.
 
     What is no message goes with the message before it. A fragment of a response goes with the response's first one, wherever it
-    stands. The cost does not depend on the length of the log.
+    stands. Of what is left out, the entries stay that hold beyond their place: else the model would be told other things than before.
+    The cost does not depend on the length of the log.
     """
     spans = [stretch.span for stretch in held]
     if last_n == 0 or first_k + last_n >= count:
         return _joined(spans)
-    kept: list[Span] = []
-    if first_k:
-        front, _, strays = _cut(reader, held, first_k)
-        kept += [*front, *strays]
-    _, back, strays = _cut(reader, held, count - last_n)
-    kept += _without(back, strays)
-    return _joined(kept)
+    front, after, strays = _cut(reader, held, first_k) if first_k else ([], spans, [])
+    before, back, late = _cut(reader, held, count - last_n)
+    order = {span.dialog: index for index, span in enumerate(spans)}
+    between = [*strays, *_holding(reader, list(clip(before, after)))]
+    between.sort(key=lambda span: (order[span.dialog], span.start))
+    return _joined([*front, *between, *_without(back, late)])
+
+
+_NEWEST = frozenset({"instructions", "toolset", "model_change"})
+"""The kinds of which only the newest entry holds."""
+
+
+def _holding(store: Store, left_out: Sequence[Span]) -> Iterator[Span]:
+    """Give the entries that are left out and hold all the same."""
+    told: set[str] = set()
+    for span in reversed(left_out):
+        for header in store.holding(span.dialog, span.start, span.stop):
+            if header.kind not in told:
+                yield Span(span.dialog, header.seq, header.seq + 1)
+            if header.kind in _NEWEST:
+                told.add(header.kind)
 
 
 def _cut(reader: Reader, held: Sequence[Stretch], index: int) -> tuple[list[Span], list[Span], list[Span]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -21,7 +22,7 @@ from palaver.errors import (
     UnknownSession,
 )
 from palaver.ids import BlobId, DialogId, SessionId, now
-from palaver.log import NOTHING, Draft, Handle, Header, Node, body_digest, next_header, rule
+from palaver.log import HOLDING, NOTHING, Draft, Handle, Header, Node, body_digest, next_header, rule
 from palaver.store import text
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, Placed, Thing, retotalled
 from palaver.store.lease import Change, Lease
@@ -35,6 +36,7 @@ from palaver.store.records import (
     check_prefix,
     check_taken,
     checked,
+    checked_prefix,
     taken,
 )
 
@@ -47,6 +49,10 @@ class _Log:
     headers: list[Header] = field(default_factory=list)
     bodies: list[bytes] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
+    holding: list[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.holding = [header.seq for header in self.headers if header.kind in HOLDING]
 
     def last(self) -> Header:
         return self.headers[-1] if self.headers else NOTHING
@@ -54,11 +60,14 @@ class _Log:
     def cut(self, headers: int, texts: int) -> _Log:
         """Forget what was added after there were so many."""
         del self.headers[headers:], self.bodies[headers:], self.texts[texts:]
+        del self.holding[bisect_left(self.holding, headers) :]
         return self
 
     def add(self, header: Header, body: bytes) -> None:
         self.bodies.append(body)
         self.headers.append(header)
+        if header.kind in HOLDING:
+            self.holding.append(header.seq)
 
 
 class _Guard:
@@ -142,7 +151,13 @@ class MemoryStore:
             return self._dated(self._session(session_id))
 
     def sessions(
-        self, *, name: str | None = None, subject: str | None = None, trashed: bool = False, limit: int | None = None
+        self,
+        *,
+        name: str | None = None,
+        subject: str | None = None,
+        trashed: bool = False,
+        limit: int | None = None,
+        after: SessionRecord | None = None,
     ) -> Iterator[SessionRecord]:
         """Give sessions, newest activity first."""
         with self._guard:
@@ -154,7 +169,17 @@ class MemoryStore:
                 and subject in (None, record.subject)
             ]
         kept.sort(key=lambda record: (record.updated_at, record.session_id), reverse=True)
+        if after is not None:
+            bound = (after.updated_at, after.session_id)
+            kept = [record for record in kept if (record.updated_at, record.session_id) < bound]
         return iter(kept if limit is None else kept[: max(0, limit)])
+
+    def sessions_beginning(self, prefix: str, limit: int = 2) -> tuple[SessionId, ...]:
+        """Give ids of sessions that begin with a prefix."""
+        wanted = checked_prefix(prefix)
+        with self._guard:
+            found = [one.session_id for one in self._sessions.values() if one.trashed_at is None]
+        return tuple(sorted(one for one in found if one.startswith(wanted))[: max(0, limit)])
 
     def update_session(self, session_id: SessionId, **changes: Any) -> SessionRecord:  # noqa: ANN401 - each field has a type of its own
         """Change what may change of a session."""
@@ -265,6 +290,14 @@ class MemoryStore:
         with self._guard:
             found = self._log(dialog_id).headers[max(0, start) : None if stop is None else max(0, stop)]
         return iter(found[::-1] if reverse else found)
+
+    def holding(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[Header]:
+        """Give the headers of own entries that hold beyond their place, the newest first."""
+        with self._guard:
+            log = self._log(dialog_id)
+            last = len(log.headers) if stop is None else stop
+            seqs = log.holding[bisect_left(log.holding, start) : bisect_left(log.holding, last)]
+            return iter([log.headers[seq] for seq in reversed(seqs)])
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Give numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all)."""
@@ -530,7 +563,7 @@ def _hits(log: _Log, wanted: Sequence[str]) -> Iterator[Hit]:
     for header, said in zip(log.headers, log.texts, strict=False):
         folded = said.casefold()
         if text.holds(folded, wanted):
-            score = sum(folded.count(word) * len(word) for word in wanted) / (1.0 + len(folded))
+            score = text.weight(folded, wanted)
             handle = Handle(log.node.dialog_id, header.seq)
             yield Hit(
                 handle=handle,

@@ -164,11 +164,26 @@ class Store(Reader, Protocol):
         ...
 
     def sessions(
-        self, *, name: str | None = None, subject: str | None = None, trashed: bool = False, limit: int | None = None
+        self,
+        *,
+        name: str | None = None,
+        subject: str | None = None,
+        trashed: bool = False,
+        limit: int | None = None,
+        after: SessionRecord | None = None,
     ) -> Iterator[SessionRecord]:
         """Give sessions, newest activity first (`updated_at`, then `session_id`, both descending), lazily.
 
-        `trashed=False` leaves out what is in the trash, True gives only that; `name` and `subject` match exactly.
+        `trashed=False` leaves out what is in the trash, True gives only that; `name` and `subject` match exactly. `after` is the last
+        session of the page before: those come that stand behind it in this order. A page costs its own size, however many there are.
+        """
+        ...
+
+    def sessions_beginning(self, prefix: str, limit: int = 2) -> tuple[SessionId, ...]:
+        """Give the ids of at most `limit` sessions whose id begins with `prefix` (at least 6 digits), in order, without those in the trash.
+
+        Raises:
+            InvalidInput: The prefix is shorter than 6 digits, or holds something else than hexadecimal digits in lower case.
         """
         ...
 
@@ -233,6 +248,16 @@ class Store(Reader, Protocol):
         Raises:
             UnknownDialog: No such dialog.
             IllegalEntry: The entry may not stand beside a turn, or what it needs does not hold any more.
+        """
+        ...
+
+    def holding(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[Header]:
+        """Give the headers of own entries that hold beyond their place (`palaver.log.HOLDING`), the newest first, lazily.
+
+        From `start` (inclusive) to `stop` (exclusive; None: all). Costs what is given, whatever else the dialog holds.
+
+        Raises:
+            UnknownDialog: No such dialog.
         """
         ...
 

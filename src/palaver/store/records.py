@@ -181,6 +181,19 @@ def check_node(node: Node, length: Callable[[DialogId], int | None]) -> None:
             )
 
 
+def checked_prefix(prefix: str) -> str:
+    """Give the first digits of a session's id, or refuse what are none.
+
+    Raises:
+        InvalidInput: They are fewer than six, or something else than hexadecimal digits in lower case.
+    """
+    if len(prefix) < MIN_PREFIX_DIGITS or _DIGITS.match(prefix) is None:
+        raise InvalidInput(
+            f"{prefix!r} are no first digits of a session: give at least {MIN_PREFIX_DIGITS}, 0 to 9 and a to f."
+        )
+    return prefix
+
+
 def check_prefix(prefix: str) -> None:
     """Refuse a prefix that names no dialog, whatever the store holds.
 

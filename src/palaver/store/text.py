@@ -69,6 +69,11 @@ def holds(folded: str, wanted: Sequence[str]) -> bool:
     return all(word in folded for word in wanted)
 
 
+def weight(folded: str, wanted: Sequence[str]) -> float:
+    """Give which share of a text the words are: what ranks texts where no index does."""
+    return sum(folded.count(word) * len(word) for word in wanted) / (1.0 + len(folded))
+
+
 def tokens(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Give each token of a text as (whole, parts): an identifier such as `getUserName` has parts, other tokens have none."""
     for token in _TOKEN.findall(text):

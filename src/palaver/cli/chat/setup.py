@@ -26,6 +26,7 @@ from palaver.tools import MCP, Function, Toolbox
 __all__ = ["Wanted", "prepared"]
 
 _AGENT = "assistant"
+_COMPARED = 1000  # newest sessions whose names are compared with a new one
 """The name of the agent where no configuration gives one."""
 
 _ID = re.compile(r"(?=.*[0-9])[0-9a-f]{6,32}")
@@ -172,7 +173,7 @@ def _session(wanted: Wanted, store: Store) -> Session | None:
     except UnknownSession:
         if _ID.fullmatch(name):
             raise
-        names = sorted({record.name for record in store.sessions()})
+        names = sorted({record.name for record in store.sessions(limit=_COMPARED)})
         near = get_close_matches(name, names, n=1)
         also = f" (There is one called {near[0]!r}.)" if near else ""
         wanted.notes.append(f"A new session, called {name!r}.{also}")

@@ -28,6 +28,7 @@ from palaver.errors import (
 )
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
+from palaver.store.postgres import activity
 from palaver.store.postgres.connections import Connection, Connections, ask
 from palaver.store.postgres.faults import NeverReached, busy, unknown_outcome
 from palaver.store.postgres.gone import unknown_dialog
@@ -78,6 +79,7 @@ class Log:
         """Know nothing yet."""
         self._pool = pool
         self._ends: dict[DialogId, End] = {}
+        self._active = activity.Known(pool)
 
     def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
         """Append entries of a turn."""
@@ -172,13 +174,19 @@ class Log:
             raise
 
     def _write(self, plan: _Plan, bodies: Sequence[bytes]) -> bool:
-        if len(bodies) == 1:
+        dialog_no, at = plan.end.dialog_no, plan.made[-1].at
+        if len(bodies) == 1 and self._active.near(dialog_no, at):
             with one_statement(self._pool) as connection:
                 return _place(connection, plan.end, plan.made[0], bodies[0])
         with writing(self._pool) as connection:
             if not _place(connection, plan.end, plan.made[0], bodies[0]):
                 return False
-            _place_rest(connection, plan, bodies)
+            if len(bodies) > 1:
+                _place_rest(connection, plan, bodies)
+            if self._active.near(dialog_no, at):
+                return True
+            rough = activity.spoken_in(connection, dialog_no, at)
+        self._active.keep(dialog_no, at, rough)
         return True
 
 

@@ -13,7 +13,7 @@ from palaver.errors import StoreBusy, UnknownHandle
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle
 from palaver.store.erasing import Gone, KeptReceipt, Placed, Thing, retotalled
-from palaver.store.postgres import entries
+from palaver.store.postgres import activity, entries
 from palaver.store.postgres.connections import Connection, Connections, ask
 from palaver.store.postgres.gone import unknown_session
 from palaver.store.postgres.statements import Row, statements
@@ -86,7 +86,8 @@ class PostgresEraser:
             for dialog_id in dialog_ids:
                 dialog_no, _length = entries.end(connection, dialog_id)
                 ask(connection, "dialog_empty", {"dialog_no": dialog_no})
-                ask(connection, "dialog_remove", (dialog_no,))
+                with activity.without(connection, dialog_no):
+                    ask(connection, "dialog_remove", (dialog_no,))
 
     def remove_session(self, session_id: SessionId) -> None:
         """Delete a session."""

@@ -8,14 +8,13 @@ from typing import Any
 
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId
+from palaver.store.activity import Chosen
 from palaver.store.postgres.connections import Connection, ask
 from palaver.store.postgres.gone import gone, unknown_session
 from palaver.store.postgres.statements import Row
 from palaver.store.postgres.texts import given, held, held_or_none
 from palaver.store.protocol import SessionRecord, SourceRecord
 from palaver.store.records import check_changes, checked, frozen_metadata, metadata_text
-
-_ALL = (1 << 63) - 1
 
 
 def _bindings(record: SessionRecord) -> dict[str, Any]:
@@ -76,17 +75,17 @@ def several(connection: Connection, session_ids: Sequence[SessionId]) -> list[Se
     return [_record(row) for row in ask(connection, "sessions_get", ([held(one) for one in session_ids],))]
 
 
-def newest_first(
-    connection: Connection, *, name: str | None, subject: str | None, trashed: bool, limit: int | None
-) -> list[SessionId]:
+def newest_first(connection: Connection, chosen: Chosen, bounds: dict[str, Any]) -> list[SessionId]:
     """Give the ids of sessions, newest activity first."""
-    bindings = {
-        "name": held_or_none(name),
-        "subject": held_or_none(subject),
-        "trashed": trashed,
-        "limit": _ALL if limit is None else min(max(0, limit), _ALL),
-    }
-    return [SessionId(given(row[0])) for row in ask(connection, "session_list", bindings)]
+    wanted = chosen.of("session_list", "session_list_named", "session_list_about", "session_list_trashed")
+    bindings = bounds | {"name": held_or_none(chosen.name), "subject": held_or_none(chosen.subject)}
+    return [SessionId(given(row[0])) for row in ask(connection, wanted, bindings)]
+
+
+def beginning(connection: Connection, prefix: str, limit: int) -> list[SessionId]:
+    """Give ids of sessions that begin with a prefix."""
+    found = ask(connection, "sessions_beginning", {"prefix": prefix, "limit": max(0, limit)})
+    return [SessionId(given(row[0])) for row in found]
 
 
 def change(connection: Connection, session_id: SessionId, changes: dict[str, Any]) -> SessionRecord:

@@ -13,6 +13,7 @@ from typing import Any, Self
 from palaver.errors import InvalidInput, MissingBlob
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Header, Node
+from palaver.store.activity import Chosen, page
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, Thing
 from palaver.store.following import Wait
 from palaver.store.lease import Change, Lease
@@ -25,7 +26,7 @@ from palaver.store.postgres.statements import Row
 from palaver.store.postgres.transactions import one_statement, reading, refuse_if_read_only, together, writing
 from palaver.store.postgres.watching import watch
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
-from palaver.store.records import check_drafts, check_prefix, checked
+from palaver.store.records import check_drafts, check_prefix, checked, checked_prefix
 
 _BLOB_ID = re.compile(r"[0-9a-f]{64}\Z")
 _SESSIONS_A_PAGE = 200
@@ -126,11 +127,17 @@ class PostgresStore:
             return sessions.get(connection, session_id)
 
     def sessions(
-        self, *, name: str | None = None, subject: str | None = None, trashed: bool = False, limit: int | None = None
+        self,
+        *,
+        name: str | None = None,
+        subject: str | None = None,
+        trashed: bool = False,
+        limit: int | None = None,
+        after: SessionRecord | None = None,
     ) -> Iterator[SessionRecord]:
         """Give sessions, newest activity first."""
         with reading(self._pool) as connection:
-            found = sessions.newest_first(connection, name=name, subject=subject, trashed=trashed, limit=limit)
+            found = sessions.newest_first(connection, Chosen(name, subject, trashed), page(limit, after))
         return self._several(found)
 
     def _several(self, found: list[SessionId]) -> Iterator[SessionRecord]:
@@ -139,6 +146,11 @@ class PostgresStore:
             with reading(self._pool) as connection:
                 records = sessions.several(connection, page)
             yield from records
+
+    def sessions_beginning(self, prefix: str, limit: int = 2) -> tuple[SessionId, ...]:
+        """Give ids of sessions that begin with a prefix."""
+        with reading(self._pool) as connection:
+            return tuple(sessions.beginning(connection, checked_prefix(prefix), limit))
 
     def update_session(self, session_id: SessionId, **changes: Any) -> SessionRecord:  # noqa: ANN401 - each field has a type of its own
         """Change what may change of a session."""
@@ -208,6 +220,10 @@ class PostgresStore:
         """Give the headers of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily."""
         name = "headers_down" if reverse else "headers_up"
         return map(entries.header, self._scan(name, dialog_id, start, stop, reverse=reverse))
+
+    def holding(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[Header]:
+        """Give the headers of own entries that hold beyond their place, the newest first, lazily."""
+        return map(entries.header, self._scan("headers_holding", dialog_id, start, stop, reverse=True))
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Give numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily."""

@@ -9,6 +9,7 @@ from typing import Any
 from palaver.errors import Ambiguous
 from palaver.ids import DialogId, SessionId
 from palaver.log import Node
+from palaver.store.postgres import activity
 from palaver.store.postgres.connections import Connection, ask
 from palaver.store.postgres.gone import gone, unknown_dialog
 from palaver.store.postgres.sessions import session_no
@@ -57,6 +58,7 @@ def add(connection: Connection, node: Node) -> Node:
     (place,) = ask(connection, "dialog_next_place", (number,)).fetchone() or (0,)
     placed = replace(node, order=place)
     ask(connection, "dialog_add", _bindings(placed) | {"session_no": number})
+    activity.touch(connection, number, placed.created_at)
     return placed
 
 

@@ -11,6 +11,7 @@ from palaver.errors import Conflict, StoreDamaged, UnknownHandle
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
 from palaver.store.records import check_taken, ids_in
+from palaver.store.sqlite import activity
 from palaver.store.sqlite.connections import Connections, reading
 from palaver.store.sqlite.gone import unknown_dialog
 from palaver.store.sqlite.statements import Row, statements
@@ -20,7 +21,7 @@ SEQ_MASK = (1 << SEQ_BITS) - 1
 
 _PAGE_ROWS = 512
 _PAGE_BYTES = 1 << 20
-_WITHOUT_BODIES = frozenset({"headers_up", "headers_down"})
+_WITHOUT_BODIES = frozenset({"headers_up", "headers_down", "headers_holding"})
 _MOST = 1 << SEQ_BITS
 
 
@@ -67,6 +68,8 @@ def append(
         headers.append(last)
     for made, draft in zip(headers, drafts, strict=True):
         _write(connection, dialog_no, made, draft.body)
+    if headers:
+        activity.spoken_in(connection, dialog_no, last.at)
     return tuple(headers)
 
 
@@ -75,6 +78,7 @@ def annotate(connection: apsw.Connection, dialog_id: DialogId, draft: Draft) -> 
     dialog_no, last = newest(connection, dialog_id)
     made = next_header(draft, last, turn=False)
     _write(connection, dialog_no, made, draft.body)
+    activity.spoken_in(connection, dialog_no, made.at)
     return made
 
 
@@ -93,6 +97,8 @@ def take(connection: apsw.Connection, dialog_id: DialogId, taken: Sequence[tuple
     check_taken(last, taken)
     for made, body in taken:
         _write(connection, dialog_no, made, body)
+    if taken:
+        activity.spoken_in(connection, dialog_no, taken[-1][0].at)
 
 
 def blob_ids(pool: Connections) -> Iterator[str]:

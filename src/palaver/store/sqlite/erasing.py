@@ -11,7 +11,7 @@ from palaver.errors import StoreBusy, UnknownHandle
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle
 from palaver.store.erasing import Gone, KeptReceipt, Placed, Thing, retotalled
-from palaver.store.sqlite import entries
+from palaver.store.sqlite import activity, entries
 from palaver.store.sqlite.connections import Connections, reading, together, writing
 from palaver.store.sqlite.entries import entry_id
 from palaver.store.sqlite.gone import unknown_session
@@ -92,7 +92,8 @@ class SqliteEraser:
                 connection.execute(sql["bodies_remove"], within)
                 connection.execute(sql["headers_remove"], within)
                 connection.execute(sql["indexed_remove"], (dialog_no,))
-                connection.execute(sql["dialog_remove"], (dialog_no,))
+                with activity.without(connection, dialog_no):
+                    connection.execute(sql["dialog_remove"], (dialog_no,))
 
     def remove_session(self, session_id: SessionId) -> None:
         """Delete a session."""

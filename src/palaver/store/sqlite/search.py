@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -99,19 +100,36 @@ def search(connection: apsw.Connection, query: str, session_id: SessionId | None
     wanted = text.words(query)
     if not wanted or limit <= 0:
         return
-    rows = connection.execute(statements()["search"], {"match": match(query), "session_no": only})
-    for place, dialog_id, session, kind, role, deflated, rank in rows:
-        said = zlib.decompress(deflated).decode()
+    found = _everywhere(connection, query) if only is None else _within(connection, query, only, wanted)
+    for place, said in found:
         if not text.holds(said.casefold(), wanted):
             continue
-        yield Hit(
-            handle=Handle(DialogId(dialog_id), place & SEQ_MASK),
-            session_id=SessionId(session),
-            kind=kind,
-            role=role,
-            snippet=text.snippet(said, wanted),
-            score=-rank,
-        )
+        yield replace(place, snippet=text.snippet(said, wanted))
         limit -= 1
         if not limit:
             return
+
+
+def _everywhere(connection: apsw.Connection, query: str) -> Iterator[tuple[Hit, str]]:
+    """Give candidates of all sessions as the index ranks them, each with its text."""
+    for place, dialog_id, session, kind, role, deflated, rank in connection.execute(
+        statements()["search"], {"match": match(query)}
+    ):
+        handle = Handle(DialogId(dialog_id), place & SEQ_MASK)
+        said = zlib.decompress(deflated).decode()
+        yield Hit(handle=handle, session_id=SessionId(session), kind=kind, role=role, snippet="", score=-rank), said
+
+
+def _within(connection: apsw.Connection, query: str, number: int, wanted: Sequence[str]) -> Iterator[tuple[Hit, str]]:
+    """Give candidates of one session, best first: what it costs depends on the session alone, however many others there are."""
+    sql = statements()
+    found: list[tuple[Hit, str]] = []
+    for dialog_no, dialog_id, session in connection.execute(sql["search_places"], (number,)).fetchall():
+        bounds = (entry_id(dialog_no, 0), entry_id(dialog_no + 1, 0))
+        for place, kind, role, deflated in connection.execute(sql["search_within"], (match(query), *bounds)):
+            said = zlib.decompress(deflated).decode()
+            handle = Handle(DialogId(dialog_id), place & SEQ_MASK)
+            score = text.weight(said.casefold(), wanted)
+            hit = Hit(handle=handle, session_id=SessionId(session), kind=kind, role=role, snippet="", score=score)
+            found.append((hit, said))
+    yield from sorted(found, key=lambda one: (-one[0].score, one[0].handle))

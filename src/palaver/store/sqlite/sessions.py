@@ -10,12 +10,12 @@ import apsw
 
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId
+from palaver.store.activity import Chosen
 from palaver.store.protocol import SessionRecord, SourceRecord
 from palaver.store.records import check_changes, checked, frozen_metadata, metadata_text
+from palaver.store.sqlite import activity
 from palaver.store.sqlite.gone import gone, unknown_session
 from palaver.store.sqlite.statements import Row, statements
-
-_ALL = 1 << 62
 
 
 def _bindings(record: SessionRecord) -> dict[str, Any]:
@@ -62,6 +62,7 @@ def add(connection: apsw.Connection, record: SessionRecord) -> None:
     connection.execute(statements()["session_add"], _bindings(record))
     if not connection.changes():
         raise InvalidInput(f"Session {record.session_id} exists already.")
+    activity.add(connection, record.session_id)
 
 
 def get(connection: apsw.Connection, session_id: SessionId) -> SessionRecord:
@@ -72,17 +73,20 @@ def get(connection: apsw.Connection, session_id: SessionId) -> SessionRecord:
     return _record(row)
 
 
-def newest_first(
-    connection: apsw.Connection, *, name: str | None, subject: str | None, trashed: bool, limit: int | None
-) -> list[SessionId]:
+def newest_first(connection: apsw.Connection, chosen: Chosen, bounds: dict[str, Any]) -> list[SessionId]:
     """Give the ids of sessions, newest activity first."""
-    bindings = {
-        "name": name,
-        "subject": subject,
-        "trashed": trashed,
-        "limit": -1 if limit is None else min(max(0, limit), _ALL),
-    }
-    return [SessionId(row[0]) for row in connection.execute(statements()["session_list"], bindings)]
+    sql = statements()
+    wanted = chosen.of(
+        sql["session_list"], sql["session_list_named"], sql["session_list_about"], sql["session_list_trashed"]
+    )
+    bindings = bounds | {"name": chosen.name, "subject": chosen.subject}
+    return [SessionId(row[0]) for row in connection.execute(wanted, bindings)]
+
+
+def beginning(connection: apsw.Connection, prefix: str, limit: int) -> list[SessionId]:
+    """Give ids of sessions that begin with a prefix."""
+    bindings = {"prefix": prefix, "limit": max(0, limit)}
+    return [SessionId(row[0]) for row in connection.execute(statements()["sessions_beginning"], bindings)]
 
 
 def change(connection: apsw.Connection, session_id: SessionId, changes: dict[str, Any]) -> SessionRecord:

@@ -16,10 +16,11 @@ from urllib.parse import quote
 from palaver.errors import InvalidInput, MissingBlob
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Header, Node
+from palaver.store.activity import Chosen, page
 from palaver.store.erasing import Eraser, Gone, KeptReceipt, Thing
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
-from palaver.store.records import check_drafts, check_prefix, checked
+from palaver.store.records import check_drafts, check_prefix, checked, checked_prefix
 from palaver.store.sqlite import entries, erasing, leases, search, sessions, tree, verifying
 from palaver.store.sqlite.connections import Connections, reading, together, writing
 from palaver.store.sqlite.gone import gone
@@ -43,7 +44,9 @@ class SqliteStore:
     """
 
     capabilities = frozenset(Capability)
-    beyond: tuple[str, ...] = ("copies of the file, and what a file system or a flash drive keeps of blocks that it wrote anew",)
+    beyond: tuple[str, ...] = (
+        "copies of the file, and what a file system or a flash drive keeps of blocks that it wrote anew",
+    )
 
     def __init__(
         self,
@@ -100,12 +103,23 @@ class SqliteStore:
             return sessions.get(connection, session_id)
 
     def sessions(
-        self, *, name: str | None = None, subject: str | None = None, trashed: bool = False, limit: int | None = None
+        self,
+        *,
+        name: str | None = None,
+        subject: str | None = None,
+        trashed: bool = False,
+        limit: int | None = None,
+        after: SessionRecord | None = None,
     ) -> Iterator[SessionRecord]:
         """Give sessions, newest activity first."""
         with reading(self._pool) as connection:
-            found = sessions.newest_first(connection, name=name, subject=subject, trashed=trashed, limit=limit)
+            found = sessions.newest_first(connection, Chosen(name, subject, trashed), page(limit, after))
         return map(self.session, found)
+
+    def sessions_beginning(self, prefix: str, limit: int = 2) -> tuple[SessionId, ...]:
+        """Give ids of sessions that begin with a prefix."""
+        with reading(self._pool) as connection:
+            return tuple(sessions.beginning(connection, checked_prefix(prefix), limit))
 
     def update_session(self, session_id: SessionId, **changes: Any) -> SessionRecord:  # noqa: ANN401 - each field has a type of its own
         """Change what may change of a session."""
@@ -175,6 +189,10 @@ class SqliteStore:
         """Give the headers of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily."""
         name = "headers_down" if reverse else "headers_up"
         return map(entries.header, self._scan(name, dialog_id, start, stop, reverse=reverse))
+
+    def holding(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[Header]:
+        """Give the headers of own entries that hold beyond their place, the newest first, lazily."""
+        return map(entries.header, self._scan("headers_holding", dialog_id, start, stop, reverse=True))
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Give numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily."""

@@ -12,6 +12,7 @@ from palaver.errors import Ambiguous
 from palaver.ids import DialogId, SessionId
 from palaver.log import Node
 from palaver.store.records import SHORT_DIGITS, check_node, frozen_metadata, metadata_text, spans_in, taken
+from palaver.store.sqlite import activity
 from palaver.store.sqlite.gone import gone, unknown_dialog
 from palaver.store.sqlite.sessions import session_no
 from palaver.store.sqlite.statements import Row, statements
@@ -70,6 +71,7 @@ def add(connection: apsw.Connection, node: Node) -> Node:
         raise erased.error("dialog", node.dialog_id)
     placed = replace(node, order=int(connection.execute(sql["dialog_next_place"], (number,)).get))
     connection.execute(sql["dialog_add"], _bindings(placed) | {"session_no": number})
+    activity.touch(connection, number, placed.created_at)
     return placed
 
 

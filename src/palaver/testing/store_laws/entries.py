@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from palaver.errors import Conflict, IllegalEntry, InvalidInput, StoreDamaged, UnknownHandle
+from palaver.errors import Conflict, IllegalEntry, InvalidInput, StoreDamaged, UnknownDialog, UnknownHandle
 from palaver.ids import DialogId
-from palaver.log import NOTHING, Draft, Header, body_digest, next_header
+from palaver.log import HOLDING, NOTHING, Draft, Header, body_digest, next_header, rule
 from palaver.store.protocol import Capability
 from palaver.testing.store_laws.backend import ILLEGAL, Backend, Begun, LawGroup, answer, calls, label, needs, words
 
@@ -191,6 +191,23 @@ class ReadLaws(LawGroup):
         assert [header.seq for header in headers] == expected
         assert list(begun.store.headers(begun.dialog, start, stop, reverse=True)) == headers[::-1]
         assert list(begun.store.bodies(begun.dialog, start, stop)) == [(n, b"%d" % n) for n in expected]
+
+    def test_what_holds_is_given_newest_first(self, begun: Begun) -> None:
+        """Of a range, the entries of the kinds that hold beyond their place, and no others; of an empty dialog none."""
+        assert list(begun.store.holding(begun.dialog)) == []
+        kinds = ["message", *sorted(HOLDING), "custom", "label", *sorted(HOLDING), "message"]
+        for kind in kinds:
+            draft, last = words(b"x", kind=kind), begun.store.last(begun.dialog)
+            if rule(kind).turn:
+                begun.store.append(begun.dialog, [draft], last.turn_head)
+            else:
+                begun.store.annotate(begun.dialog, draft)
+        headers = list(begun.store.headers(begun.dialog))
+        for start, stop in ((0, None), (2, 5), (5, 2), (-3, 4), (3, 10**30), (len(kinds), None)):
+            expected = [one for one in headers[max(start, 0) : stop] if one.kind in HOLDING]
+            assert list(begun.store.holding(begun.dialog, start, stop)) == expected[::-1]
+        with pytest.raises(UnknownDialog):
+            begun.store.holding(DialogId("0" * 32))
 
     def test_long_logs_are_given_whole(self, begun: Begun) -> None:
         """More entries than any page holds come back, each once and in order, both ways."""

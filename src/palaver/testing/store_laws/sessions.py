@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import FrozenInstanceError, replace
+from random import Random
 from typing import Any
 
 import pytest
 
 from palaver.errors import InvalidInput, UnknownSession
-from palaver.ids import BlobId, DialogId, SessionId, new_session_id
+from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, new_session_id
+from palaver.log import Draft, Node
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
 from palaver.testing.store_laws.backend import Begun, LawGroup, label
 
@@ -112,6 +115,67 @@ class SessionLaws(LawGroup):
         everything = list(store.sessions())
         for limit in (0, 1, 3, 4, 10**30):
             assert list(store.sessions(limit=limit)) == everything[:limit]
+
+    def test_pages_are_the_list(self, store: Store) -> None:
+        """Pages of any size, one after the other, are the list, whatever times entries and dialogs tell, and whichever way they went."""
+        chance = Random(7)  # noqa: S311 - times, no secrets
+        times = [float(chance.choice((0, 30, 59, 61, 100, 1000)) + chance.randrange(3)) for _ in range(200)]
+        dialogs: list[DialogId] = []
+        for _ in range(12):
+            record = _record("n", subject="s", created_at=times.pop())
+            store.create_session(record)
+            for _ in range(2):
+                node = Node(dialog_id=new_dialog_id(), session_id=record.session_id, created_at=times.pop())
+                dialogs.append(store.create_dialog(node).dialog_id)
+        for number, at in enumerate(times):
+            draft = Draft("label", "", 0, (), (), "", at, b"")
+            with store.together() if number % 3 else nullcontext():
+                store.annotate(chance.choice(dialogs), draft)
+            if not number % 20:
+                self._pages(store)
+
+    def _pages(self, store: Store) -> None:
+        everything = list(store.sessions())
+        assert [(one.updated_at, one.session_id) for one in everything] == sorted(
+            ((one.updated_at, one.session_id) for one in everything), reverse=True
+        )
+        filters: tuple[dict[str, Any], ...] = ({}, {"name": "n"}, {"subject": "s"})
+        for size in (1, 2, 5, 12):
+            for chosen in filters:
+                found: list[SessionRecord] = []
+                while page := list(store.sessions(limit=size, after=found[-1] if found else None, **chosen)):
+                    found += page
+                assert found == everything
+
+    def test_what_was_undone_leaves_the_list_as_it_was(self, begun: Begun) -> None:
+        """A block that is undone leaves no trace in the order of sessions, and what comes after it is listed where it belongs."""
+        store = begun.store
+        other = _record(created_at=5_000.0)
+        store.create_session(other)
+
+        def undone() -> None:
+            with store.together():
+                store.annotate(begun.dialog, Draft("label", "", 0, (), (), "", 9_000.0, b""))
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            undone()
+        assert [one.session_id for one in store.sessions(limit=1)] == [other.session_id]
+        store.annotate(begun.dialog, Draft("label", "", 0, (), (), "", 9_000.0, b""))
+        assert [one.session_id for one in store.sessions(limit=1)] == [begun.session]
+
+    def test_sessions_are_found_by_the_first_digits(self, store: Store) -> None:
+        """So many as are wanted, in the order of their ids, none of the trash; what are no digits is the caller's mistake."""
+        ids = sorted(SessionId(f"abcdef{number:026x}") for number in (1, 2, 3))
+        for number, session_id in enumerate(ids):
+            store.create_session(SessionRecord(session_id=session_id, trashed_at=1.0 if number == 2 else None))  # noqa: PLR2004
+        assert store.sessions_beginning("abcdef") == tuple(ids[:2])
+        assert store.sessions_beginning("abcdef", limit=1) == tuple(ids[:1])
+        assert store.sessions_beginning(ids[0]) == (ids[0],)
+        assert store.sessions_beginning("abcdee") == ()
+        for wrong in ("abcde", "ABCDEF", "abcdeg", "abcde%"):
+            with pytest.raises(InvalidInput):
+                store.sessions_beginning(wrong)
 
     def test_changes_are_kept_and_given_back(self, begun: Begun) -> None:
         """Each field that may change does, alone, and nothing else with it."""

@@ -1,7 +1,11 @@
 -- name: session_add
-INSERT INTO sessions (session_id, name, subject, workdir, created_at, trashed_at, root, metadata)
-VALUES (%(session_id)s, %(name)s, %(subject)s, %(workdir)s, %(created_at)s, %(trashed_at)s, %(root)s, %(metadata)s)
-ON CONFLICT (session_id) DO NOTHING;
+WITH made AS (
+  INSERT INTO sessions (session_id, name, subject, workdir, created_at, trashed_at, root, metadata)
+  VALUES (%(session_id)s, %(name)s, %(subject)s, %(workdir)s, %(created_at)s, %(trashed_at)s, %(root)s, %(metadata)s)
+  ON CONFLICT (session_id) DO NOTHING
+  RETURNING session_no, created_at
+)
+INSERT INTO activity SELECT session_no, created_at FROM made;
 
 -- name: session_no
 SELECT session_no FROM sessions WHERE session_id = %s;
@@ -16,15 +20,6 @@ FROM unnest(%s::text[]) WITH ORDINALITY AS wanted (session_id, place)
   JOIN sessions AS s USING (session_id)
   JOIN session_activity AS a USING (session_no)
 ORDER BY wanted.place;
-
--- name: session_list
-SELECT s.session_id
-FROM sessions AS s JOIN session_activity AS a USING (session_no)
-WHERE (s.trashed_at IS NOT NULL) = %(trashed)s
-  AND (%(name)s::text IS NULL OR s.name = %(name)s)
-  AND (%(subject)s::text IS NULL OR s.subject = %(subject)s)
-ORDER BY a.updated_at DESC, s.session_id DESC
-LIMIT %(limit)s;
 
 -- name: session_set
 UPDATE sessions

@@ -25,6 +25,14 @@ SELECT
   id & 0xffffffff, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, response, at, size, total, digest
 FROM headers WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT ?;
 
+-- name: headers_holding
+-- The kinds are those of the index, and of palaver.log.HOLDING.
+SELECT
+  id & 0xffffffff, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, response, at, size, total, digest
+FROM headers INDEXED BY headers_holding
+WHERE id >= ? AND id < ? AND kind IN ('instructions', 'toolset', 'model_change', 'mode_change', 'pin', 'constraint', 'quarantine')
+ORDER BY id DESC LIMIT ?;
+
 -- name: dialog_end
 -- The number of a dialog and how many own entries it holds.
 SELECT dialog_no, coalesce((newest & 0xffffffff) + 1, 0) FROM dialog_ends WHERE dialog_id = ?;

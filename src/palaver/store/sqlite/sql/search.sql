@@ -38,5 +38,16 @@ FROM tokens AS t
   JOIN dialogs AS d ON d.dialog_no = t.rowid >> 32
   JOIN sessions AS s USING (session_no)
   JOIN texts AS x ON x.id = t.rowid
-WHERE t.tokens MATCH :match AND s.trashed_at IS NULL AND (:session_no IS NULL OR d.session_no = :session_no)
+WHERE t.tokens MATCH :match AND s.trashed_at IS NULL
 ORDER BY t.rank;
+
+-- name: search_places
+-- The dialogs of a session that is not in the trash.
+SELECT d.dialog_no, d.dialog_id, s.session_id FROM sessions AS s JOIN dialogs AS d USING (session_no)
+WHERE s.session_no = ? AND s.trashed_at IS NULL;
+
+-- name: search_within
+-- A range of the index, unranked: the rank would count the words in all sessions.
+SELECT t.rowid, h.kind, h.role, x.deflated
+FROM tokens AS t JOIN headers AS h ON h.id = t.rowid JOIN texts AS x ON x.id = t.rowid
+WHERE t.tokens MATCH ? AND t.rowid >= ? AND t.rowid < ?;

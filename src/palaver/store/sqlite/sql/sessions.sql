@@ -20,15 +20,6 @@ SELECT
 FROM sessions AS s
 WHERE session_id = ?;
 
--- name: session_list
-SELECT session_id
-FROM sessions JOIN session_activity USING (session_no)
-WHERE (trashed_at IS NOT NULL) = :trashed
-  AND (:name IS NULL OR name = :name)
-  AND (:subject IS NULL OR subject = :subject)
-ORDER BY updated_at DESC, session_id DESC
-LIMIT :limit;
-
 -- name: session_set
 UPDATE sessions
 SET name = :name, subject = :subject, workdir = :workdir, trashed_at = :trashed_at, root = :root, metadata = :metadata
