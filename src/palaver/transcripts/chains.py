@@ -217,12 +217,8 @@ def _record(  # noqa: PLR0911 - one for each type of record
             return {"type": "label", "targetId": target, "label": entry.label}
         case Compaction() if _is_summary(entry):
             return _compacted(entry, done)
-        case Custom(source=Source(format="pi"), data=Mapping() as whole) if (
-            entry.custom_type == f"pi/{whole.get('type')}"
-        ):
-            return dict(_plain(whole))  # a record of a kind that its reader did not know
         case Custom():
-            return {"type": "custom", "customType": entry.custom_type, "data": _plain(entry.data)}
+            return _custom(entry)
         case _:
             data = entry.model_dump(mode="json", exclude={"kind", "at", "source"})
             return {"type": "custom", "customType": f"{OURS}.{entry.kind}", "data": data}
