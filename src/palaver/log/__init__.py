@@ -1,7 +1,7 @@
 """The log: immutable entries, their headers, what may follow what, and the tree of dialogs. Pure: nothing here reads or writes."""
 
 from palaver.log.codec import decode_entry, draft
-from palaver.log.damaged import decoded
+from palaver.log.damaged import decoded, entry_at, every_body
 from palaver.log.entries import (
     KINDS,
     Approval,
@@ -99,6 +99,8 @@ __all__ = [
     "decode_entry",
     "decoded",
     "draft",
+    "entry_at",
+    "every_body",
     "from_header",
     "is_note",
     "lineage",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from palaver.errors import InvalidInput
+from collections.abc import Iterator
+
+from palaver.errors import InvalidInput, StoreDamaged, UnknownHandle
 from palaver.log.codec import decode_entry
 from palaver.log.entries import Entry, MessageEntry
 from palaver.log.handles import Handle
 from palaver.log.headers import NOTHING, Header
-from palaver.log.lineage import Reader
+from palaver.log.lineage import Reader, Span
 from palaver.messages import (
     AssistantMessage,
     Message,
@@ -20,9 +22,36 @@ from palaver.messages import (
     UserMessage,
 )
 
-__all__ = ["decoded"]
+__all__ = ["decoded", "entry_at", "every_body"]
 
 _UNREADABLE = "[Entry {handle} cannot be read: the store gives back other bytes than were written.]"
+_LOST = "[Entry {handle} cannot be read: the store has lost it.]"
+
+
+def every_body(reader: Reader, span: Span) -> Iterator[tuple[int, bytes]]:
+    """Give numbers and bodies of a span, and an empty body for each entry that the store has lost.
+
+    Stores pass over what they have lost. Nobody who shows a log may: `decoded` makes of an empty body what stands for the entry.
+    """
+    expected = span.start
+    for seq, body in reader.bodies(span.dialog, span.start, span.stop):
+        yield from ((lost, b"") for lost in range(expected, seq))
+        yield seq, body
+        expected = seq + 1
+    yield from ((lost, b"") for lost in range(expected, span.stop))
+
+
+def entry_at(reader: Reader, handle: Handle) -> Entry:
+    """Read one entry, or give what stands for it where the store has lost its body or gives back another.
+
+    Raises:
+        UnknownHandle: No such entry.
+    """
+    try:
+        body = reader.body(handle.dialog, handle.seq)
+    except StoreDamaged:
+        body = b""
+    return decoded(reader, handle, body)
 
 
 def decoded(reader: Reader, handle: Handle, body: bytes) -> Entry:
@@ -34,15 +63,23 @@ def decoded(reader: Reader, handle: Handle, body: bytes) -> Entry:
     try:
         return decode_entry(body)
     except InvalidInput:
-        return _stand_in(reader, handle)
+        return _stand_in(reader, handle, body)
 
 
-def _stand_in(reader: Reader, handle: Handle) -> MessageEntry:
-    header = reader.header(handle.dialog, handle.seq)
-    before = reader.header(handle.dialog, handle.seq - 1) if handle.seq else NOTHING
+def _stand_in(reader: Reader, handle: Handle, body: bytes) -> MessageEntry:
+    header = _header(reader, handle)
+    before = _header(reader, Handle(handle.dialog, handle.seq - 1)) if handle.seq else NOTHING
     response = header.response if header.number == before.number else ""  # a header also bears the response before it
-    message = _message(header, response, _UNREADABLE.format(handle=handle))
+    message = _message(header, response, (_UNREADABLE if body else _LOST).format(handle=handle))
     return MessageEntry(at=header.at, message=message.model_copy(update={"id": str(handle), "timestamp": header.at}))
+
+
+def _header(reader: Reader, handle: Handle) -> Header:
+    """Give a header; of an entry that is lost with its header nothing is known."""
+    try:
+        return reader.header(handle.dialog, handle.seq)
+    except UnknownHandle:
+        return NOTHING
 
 
 def _message(header: Header, response: str, text: str) -> Message:

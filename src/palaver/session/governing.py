@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 
 from palaver.errors import UnknownPrompt
-from palaver.log import Entry, Handle, MessageEntry, Reader, Span, decoded
+from palaver.log import Entry, Handle, MessageEntry, Reader, Span, entry_at
 from palaver.messages import Role
 from palaver.prompts import Prompt, Runtime
 from palaver.session.warn import UnknownPromptWarning
@@ -34,7 +34,7 @@ def path_in_force(reader: Reader, spans: Sequence[Span]) -> str | None:
     for span in reversed(spans):
         for header in reader.headers(span.dialog, span.start, span.stop, reverse=True):
             if header.kind == "message" and header.role not in _ANSWERS:
-                entry = decoded(reader, Handle(span.dialog, header.seq), reader.body(span.dialog, header.seq))
+                entry = entry_at(reader, Handle(span.dialog, header.seq))
                 return entry.prompt if isinstance(entry, MessageEntry) else None
     return None
 

@@ -8,7 +8,7 @@ from typing import NamedTuple, overload
 
 from palaver.errors import StoreDamaged
 from palaver.ids import BlobId, DialogId
-from palaver.log import NOTHING, Handle, Header, MessageEntry, Reader, Span, decoded
+from palaver.log import NOTHING, Handle, Header, MessageEntry, Reader, Span, decoded, every_body
 from palaver.messages import Message, hydrate
 from palaver.store.protocol import Store
 
@@ -99,11 +99,19 @@ def _fragments(reader: Reader, held: Iterable[Stretch]) -> Iterator[_Fragment]:
     """Give the message entries in order."""
     for span, number, _, _ in held:
         headers = reader.headers(span.dialog, span.start, span.stop)
-        bodies = reader.bodies(span.dialog, span.start, span.stop)
-        for header, (seq, body) in zip(headers, bodies, strict=True):
+        header = next(headers, None)
+        for seq, body in every_body(reader, span):
+            handle = Handle(span.dialog, seq)
+            if (
+                header is None or header.seq != seq
+            ):  # lost with its header: a message, if the next one counts on from it
+                if header is None or header.number > number + (header.kind == "message"):
+                    number += 1  # noqa: PLW2901 - it counts on from what the stretch begins with
+                    yield _Fragment(message_in(reader, handle, body), begins=True)
+                continue
             if header.kind == "message":
-                yield _Fragment(message_in(reader, Handle(span.dialog, seq), body), begins(header, number))
-            number = header.number  # noqa: PLW2901 - it counts on from what the stretch begins with
+                yield _Fragment(message_in(reader, handle, body), begins(header, number))
+            number, header = header.number, next(headers, None)  # noqa: PLW2901
 
 
 def message_in(reader: Reader, handle: Handle, body: bytes) -> Message:

@@ -21,6 +21,8 @@ from palaver.log import (
     Span,
     clip,
     decoded,
+    entry_at,
+    every_body,
     lineage,
 )
 
@@ -90,7 +92,7 @@ def material(reader: Reader, node: Node, upto: Header, *, whole: bool) -> Materi
             seq = (upto if own else reader.header(span.dialog, span.stop - 1)).view_base
             if seq < span.start:
                 continue
-            entry = decoded(reader, Handle(span.dialog, seq), reader.body(span.dialog, seq))
+            entry = entry_at(reader, Handle(span.dialog, seq))
             if isinstance(entry, Compaction) and _complete(entry, spans[: index + 1]):
                 beside = Span(span.dialog, max(entry.base + 1, span.start), seq)  # what came while it was made
                 after = Span(span.dialog, seq + 1, span.stop)
@@ -117,7 +119,7 @@ def read(reader: Reader, dialog_id: DialogId, pieces: Sequence[Span | Derived]) 
             yield piece
             continue
         dialog, inherited = piece.dialog, piece.dialog != dialog_id
-        for seq, body in reader.bodies(dialog, piece.start, piece.stop):
+        for seq, body in every_body(reader, piece):
             handle = Handle(dialog, seq)
             entry = decoded(reader, handle, body)
             if entry.kind in _READ:
