@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +14,17 @@ from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.context.summary import HEADINGS
 from palaver.context.triggers import EventCount, Idle, Tokens
 from palaver.errors import ModelCallFailed, ProviderDown
+from palaver.ids import DialogId, new_session_id
+from palaver.log import Node
 from palaver.log.entries import Compaction, Instructions
+from palaver.models.openai import OpenAIProvider
 from palaver.session.memory import tools_for
+from palaver.store import SessionRecord
+from palaver.tools.portal import run_sync
 from palaver.wire import Request
 from tests.agent.helper import MODEL, calling, entries, kinds, scripted, sent
 from tests.agent.test_overflow import OVERFLOW, talkative
+from tests.peers.server import Peer
 
 GOOD = "\n\n".join(f"## {heading}\nwhat was said of it" for heading in HEADINGS)
 
@@ -217,6 +224,35 @@ def test_an_agent_overflows_compacts_lists_recalls_and_answers() -> None:
     assert "compaction" in kinds(agent.current_dialog)
     assert not any("question 0" in str(content) for _, content in sent(provider.requests[1]))
     assert 'trust="human"' in str(provider.requests[3].body["messages"][-1]["content"])
+
+
+@pytest.mark.peer
+def test_the_same_through_a_real_client(start_peer: Callable[[Path], Peer]) -> None:
+    """Once over a provider's own client and a server that others wrote: overflow, compaction, list, recall, answer."""
+    peer = start_peer(Path(__file__).parent / "fixtures")
+    store, session = MemoryStore(), new_session_id()
+    store.create_session(SessionRecord(session_id=session))
+    store.create_dialog(Node(dialog_id=DialogId("abcdef" * 5 + "ab"), session_id=session, owner="tester"))
+    provider = OpenAIProvider(base_url=f"{peer.url}/v1", api_key="none")
+    agent = Agent(
+        "tester",
+        Prompt(path="t/p", prompt="You are tested."),
+        "gpt-4o",
+        provider,
+        tools=tools_for("palaver"),
+        store=store,
+    ).adopt("main", Session.open(session, store).dialogs[0])
+    talkative(agent)
+    try:
+        assert agent.respond(input="What did I ask first?").content == "You asked question 0."
+    finally:
+        run_sync(provider.aclose)
+    (compaction,) = made(agent)
+    assert compaction.attempt["trigger"] == "overflow"
+    assert compaction.tokens_after <= 0.8 * 0.5 * compaction.tokens_before
+    listed, recalled = [result.text() for message in agent.current_dialog.messages for result in message.tool_results()]
+    assert "abcdefabcdef:0" in listed
+    assert "question 0" in recalled
 
 
 def test_what_was_recalled_is_put_back_before_anything_else_leaves() -> None:

@@ -17,15 +17,15 @@ from palaver.context import POLICIES, Ledger, Meter, Scheduling, compose, policy
 from palaver.context import Policy as ContextPolicy
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId
-from palaver.log import Handle
 from palaver.log.redaction import PatternRedactor
 from palaver.session import Session
 from palaver.session.booking import Books, rates_of
+from palaver.session.preview import place_of
 from palaver.store import Store
 from palaver.tokens import Budget, Rates, counter, model_info
 from palaver.transcripts.markdown import markdown
 from palaver.transcripts.redacting import redacted_copy
-from palaver.view import Exchange, Omission, View, fold
+from palaver.view import Exchange, View, fold
 from palaver.wire import PROFILES, Call, Request, compile, profile  # noqa: A004 - the word for it
 
 _WHOLE = "full"
@@ -178,7 +178,7 @@ def _check(store: Store, dialog_id: DialogId, at: int | None) -> None:
 def _omitted(view: View) -> Iterator[dict[str, object]]:
     for gone in view.omissions:
         yield {
-            "place": _place(gone),
+            "place": place_of(gone),
             "reason": gone.reason.value,
             "by": gone.by,
             "messages": gone.messages,
@@ -192,14 +192,6 @@ def _omitted(view: View) -> Iterator[dict[str, object]]:
                 "by": ", ".join(view.policies) or "palaver",
             }
             yield {**row, "reversible": block.reversible, "shown": "in another form"}
-
-
-def _place(gone: Omission) -> str:
-    """Name what is left out as `palaver recall` takes it."""
-    if gone.span is None:
-        return str(gone.handle)
-    first = Handle(gone.span.dialog, gone.span.start)
-    return str(first) if len(gone.span) == 1 else f"{first}-{gone.span.stop - 1}"
 
 
 def _data(seen: _Seen, request: Request | None) -> dict[str, object]:

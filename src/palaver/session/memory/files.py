@@ -12,10 +12,10 @@ from difflib import get_close_matches
 from fnmatch import translate
 from typing import Any, NamedTuple
 
-from palaver.errors import InvalidInput, MemoryConflict, MemoryFull, NotFound
+from palaver.errors import InvalidInput, MemoryFull, NotFound
 from palaver.log import Handle
 from palaver.messages.normalize import clean_text
-from palaver.session.memory.notes import Held, Note, Notes
+from palaver.session.memory.notes import Held, Note, Notes, replaced_once
 from palaver.session.memory.patterns import Pattern
 
 __all__ = ["File", "Files", "Found", "Grep"]
@@ -181,17 +181,7 @@ class Files:
             InvalidInput: This cannot be the name of a file, or the old text is empty.
         """
         name = named(path)
-        if not old:
-            raise InvalidInput("The text to be replaced is empty.", hint="Write the file anew, or append to it.")
-
-        def put(files: Mapping[str, File]) -> str:
-            text = _there(files, name).text
-            count = text.count(old)
-            if count != 1:
-                raise MemoryConflict(name, text, times=count)
-            return text.replace(old, new)
-
-        return self._written(name, put, by)
+        return self._written(name, lambda files: replaced_once(name, _there(files, name).text, old, new), by)
 
     def delete(self, path: str, *, by: str = "") -> Handle:
         """Take a file away; what it said stays in the log.

@@ -10,12 +10,13 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+from palaver.errors import InvalidInput, MemoryConflict
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Custom, Handle, Header, Span, decode_entry, lineage
 from palaver.session.committing import in_one_step
 from palaver.store.protocol import Store
 
-__all__ = ["Held", "Note", "Notes"]
+__all__ = ["Held", "Note", "Notes", "replaced_once"]
 
 
 class Held(Protocol):
@@ -44,6 +45,27 @@ class Note(NamedTuple):
     handle: Handle
     at: float
     data: Mapping[str, Any]
+
+
+def replaced_once(name: str, text: str, old: str, new: str) -> str:
+    """Give a text with another one in the place of one that stands in it exactly once.
+
+    Args:
+        name: What the text is, for the error.
+        text: The text.
+        old: What is to be replaced.
+        new: What is to stand there.
+
+    Raises:
+        InvalidInput: There is nothing to be replaced.
+        MemoryConflict: It does not stand there, or several times.
+    """
+    if not old:
+        raise InvalidInput("The text to be replaced is empty.", hint="Append to what stands there, or write it anew.")
+    count = text.count(old)
+    if count != 1:
+        raise MemoryConflict(name, text, times=count)
+    return text.replace(old, new)
 
 
 class Notes:
