@@ -9,16 +9,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import count
 from pathlib import Path
 from statistics import median
+from types import ModuleType
 from typing import Any
 
 from bench.measure import Row, microseconds, text, timed
 from palaver import AssistantMessage, Dialog, Message, Session, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.store import SqliteStore
+from palaver.tokens import counter
 
 DEPTHS = (1_000, 10_000, 100_000)
 TURNS = 40
@@ -111,10 +114,11 @@ def _langchain(depth: int) -> float:
 
 
 def _lllm(depth: int) -> float:
-    """Time LLLM's DefaultContextManager."""
-    from lllm.core.dialog import DefaultContextManager  # noqa: PLC0415 - a peer
-    from lllm.runtimes import native as theirs  # noqa: PLC0415 - the same
+    """Time LLLM's DefaultContextManager. LiteLLM counts for it, which cannot be installed beside the other peers; tiktoken, by which it counts, does."""
+    from lllm.runtimes import native as theirs  # noqa: PLC0415 - a peer
+    from lllm.runtimes.native.core.dialog import DefaultContextManager  # noqa: PLC0415 - the same
 
+    sys.modules.setdefault("litellm", _counting())
     prompt = theirs.Prompt(path="bench/reader", prompt="You read files.")
     agent = theirs.Agent("reader", prompt, "gpt-4o", None)
     agent.open("main")
@@ -123,7 +127,19 @@ def _lllm(depth: int) -> float:
         dialog.append(theirs.Message(role="assistant", content=f"read src/{number}.py", name="reader"))
         dialog.append(theirs.Message(role="user", content=f"{number} {text(SIZE, number % 64)}", name="user"))
     manager = DefaultContextManager("gpt-4o", max_tokens=WINDOW)
-    return median(timed(lambda: manager(dialog)) for _ in range(5 if depth <= DEPTHS[1] else 1))
+    return median(timed(lambda: manager(dialog)) for _ in range(5 if depth <= DEPTHS[0] else 1))
+
+
+def _counting() -> ModuleType:
+    """Give a module with the one function of LiteLLM's that LLLM calls."""
+    count = counter("gpt-4o")
+
+    def token_counter(*, messages: list[dict[str, Any]], **_: object) -> int:
+        return sum(count.text(str(message["content"])) for message in messages)
+
+    module = ModuleType("litellm")
+    vars(module)["token_counter"] = token_counter
+    return module
 
 
 def _openhands(depth: int) -> float:

@@ -47,6 +47,8 @@ class Books:
     _sent: tuple[Handle, View | None] | None = None
     _usage: tuple[Handle, Usage | None] | None = None
     _measured: tuple[str, Ledger] | None = None
+    _nodes: list[Node] | None = None
+    _asked: int = 0
 
     def ledger(self, ledger: Ledger, spans: Sequence[Span], model: str, now: float | None) -> Ledger:
         """Fill in what the log says.
@@ -119,16 +121,15 @@ class Books:
 
     # --- branches ---------------------------------------------------------------------------------------------------------------
 
-    def _sharing(self, spans: Sequence[Span], now: float | None) -> Sharing | None:
-        """Tell how many living dialogs of the session hold an exchange; None where no other one holds any."""
-        nodes = self.store.nodes(self.store.node(self.dialog_id).session_id)
-        others = [node for node in nodes if node.dialog_id != self.dialog_id]
-        shares = [held for node in others[-_NEAR:] if (held := _common(node, spans))]
-        if not shares:
-            return None
-        living = [(ends, self.store.last(dialog).at) for dialog, ends in shares]
+    def _sharing(self, spans: Sequence[Span], now: float | None) -> Sharing:
+        """Tell how many living dialogs of the session hold an exchange; nothing is read before somebody asks."""
+        living: list[tuple[tuple[Span, ...], float]] | None = None
 
         def readers(exchange: Exchange, lifetime: float) -> int:
+            nonlocal living
+            if living is None:
+                shares = [(node.dialog_id, _common(node, spans)) for node in self._others()[-_NEAR:]]
+                living = [(held, self.store.last(dialog).at) for dialog, held in shares if held]
             first = exchange.first
             return 1 + sum(
                 1
@@ -137,6 +138,15 @@ class Books:
             )
 
         return readers
+
+    def _others(self) -> Sequence[Node]:
+        """Give the other dialogs of the session; read anew ever more seldom the more there are, so that a turn costs the same."""
+        self._asked += 1
+        if self._nodes is None or self._asked > len(self._nodes) // _NEAR:
+            nodes = self.store.nodes(self.store.node(self.dialog_id).session_id)
+            self._nodes = [node for node in nodes if node.dialog_id != self.dialog_id]
+            self._asked = 0
+        return self._nodes
 
 
 def _calls_in(store: Store, spans: Iterable[Span]) -> Iterator[Called]:
@@ -170,11 +180,10 @@ def _answer(store: Store, place: Handle) -> Message | None:
     return None
 
 
-def _common(node: Node, spans: Sequence[Span]) -> tuple[DialogId, tuple[Span, ...]] | None:
-    """Give what another dialog holds of the same entries: what it inherited, and its own."""
+def _common(node: Node, spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Give what another dialog holds of the same entries: of what it inherited, and of its own."""
     own = Span(node.dialog_id, 0, 2**62)
-    held = tuple(span for span in (*node.ranges, own) if any(_overlap(span, each) for each in spans))
-    return (node.dialog_id, held) if held else None
+    return tuple(span for span in (*node.ranges, own) if any(_overlap(span, each) for each in spans))
 
 
 def _overlap(one: Span, other: Span) -> bool:

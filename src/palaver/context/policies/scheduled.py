@@ -71,8 +71,9 @@ class Scheduled(Policy):
                 f"{getattr(policy, 'name', policy)!r} is no preset: it does not say what it is made of.",
                 hint="Schedule a preset, or make one of your own with a recipe.",
             )
-        if newest < 0 or (keep is not None and keep < 0):
-            raise InvalidInput("newest and keep are not negative.")
+        for word, value in (("newest", newest), ("keep", 0 if keep is None else keep)):
+            if type(value) is not int or value < 0:  # a configuration may say anything
+                raise InvalidInput(f"{word} is {value!r}: it is a whole number, and not negative.")
         self.policy = policy
         self.schedule = Schedule(waiting=Waiting(newest=newest), fold=fold, keep=keep, seed=seed)
         self.prices = _sheet(prices)
