@@ -1,6 +1,7 @@
 """./run bench: what palaver costs, as ratios against the physical limit and the peers, in one run on one machine.
 
-    python -m bench [--quick] [NAME...]      names: append, async, fork, open, rounds, loop, context, schedule, import, start, doctor, postgres, peers
+    python -m bench [--quick | --full] [NAME...]
+    names: append, async, fork, open, rounds, loop, context, schedule, import, start, doctor, postgres, scale, scale-postgres, peers
 
 Each ratio is of medians of interleaved runs: ours, the limit, ours, the limit … so that a machine whose speed drifts drifts for both. The
 limit of a durable append is one row inserted by apsw into a plain table, in a transaction of its own, with WAL and synchronous FULL.
@@ -20,7 +21,7 @@ import apsw
 from rich.console import Console
 from rich.table import Table
 
-from bench import appends, contexts, doctors, imports, loop, openings, peers, postgres, rounds, schedule
+from bench import appends, contexts, doctors, imports, loop, openings, peers, postgres, rounds, scale, schedule
 from bench.measure import Row
 
 
@@ -45,8 +46,13 @@ SUITES: Mapping[str, Suite] = {
     "start": imports.run_start,
     "doctor": doctors.run,
     "postgres": postgres.run,
+    "scale": scale.run,
+    "scale-postgres": scale.run_postgres,
     "peers": peers.run,
 }
+
+FULL: Mapping[str, Suite] = {"scale": scale.run_full}
+"""What `--full` puts in the place of a suite: sizes that take many minutes and much disk."""
 
 
 def main() -> None:
@@ -56,6 +62,7 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(SUITES)}; default all")
     parser.add_argument("--quick", action="store_true", help="a tenth of the sizes, to see that everything runs")
+    parser.add_argument("--full", action="store_true", help="a million sessions for `scale`: ten minutes, 4 GB of disk")
     words = parser.parse_args()
     unknown = [name for name in words.names if name not in SUITES]
     if unknown:
@@ -68,7 +75,8 @@ def main() -> None:
     table = Table("suite", "what", "ours", "the limit", "ratio", "aim", box=None)
     for name in words.names or SUITES:
         with tempfile.TemporaryDirectory(prefix="palaver-bench-") as folder:
-            for row in SUITES[name](Path(folder), quick=words.quick):
+            suite = FULL.get(name, SUITES[name]) if words.full else SUITES[name]
+            for row in suite(Path(folder), quick=words.quick):
                 table.add_row(name, row.what, row.ours, row.limit, row.ratio, row.aim)
         console.print(f"{name} done", style="dim")
     console.print(table)

@@ -59,4 +59,4 @@ def _sum_up(run: Verification, *, json: bool) -> None:
         return
     told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     verdict = "everything follows" if not run.faults else f"{run.faults:,} faults"
-    output().print(f"{told}, {run.size:,} bytes of entries: {verdict}.", soft_wrap=True)
+    output().print(f"{told}: {verdict}.", soft_wrap=True)
