@@ -39,7 +39,7 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
 
 
 def run_full(folder: Path, *, quick: bool) -> list[Row]:
-    """Compare a store of a thousand sessions with one of a million; it takes ten minutes and some gigabytes."""
+    """Compare a store of a thousand sessions with one of a million; it takes half an hour and 3 GB."""
     return _sqlite(folder, QUICK if quick else FULL)
 
 
