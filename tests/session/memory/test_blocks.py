@@ -172,3 +172,14 @@ def test_what_another_program_wrote_is_passed_over() -> None:
     for data in wrong:
         dialog.reload().annotate(Custom(custom_type="palaver.memory", data=data))
     assert [block.label for block in blocks.blocks] == ["b"]
+
+
+def test_what_is_no_text_is_a_type_error_and_what_no_utf8_holds_is_replaced() -> None:
+    """Wrong types are the caller's slip and nothing is written; a lone surrogate cannot be stored and becomes the sign for that."""
+    blocks = memory()
+    for wrong in (None, 3, ["x"]):
+        with pytest.raises(TypeError):
+            blocks.rethink("human", wrong)  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            blocks.create(wrong)  # type: ignore[arg-type]
+    assert blocks.rethink("human", "a\ud800b").value == blocks.get("human").value == "a\ufffdb"

@@ -102,7 +102,9 @@ def test_pages_give_everything_once(texts: list[str], limit: int) -> None:
     assert got == whole
 
 
-@pytest.mark.parametrize("bad", ["", "nonsense", "12", "zz:1", "3f2a", "1:2:3:4", "../../etc/passwd", "' OR 1=1 --"])
+@pytest.mark.parametrize(
+    "bad", ["", "9" * 10_000, "nonsense", "12", "zz:1", "3f2a", "1:2:3:4", "../../etc/passwd", "' OR 1=1 --"]
+)
 def test_a_bad_handle_is_answered_as_data(bad: str) -> None:
     """Whatever a model gives: a result that says what a handle is and where to find one, never an exception."""
     text, wrong = use(recall_tools(worked(2)), "recall", handle=bad)
@@ -227,6 +229,11 @@ def test_file_tools_answer_with_data_whatever_a_model_gives() -> None:
         text, wrong = use(tools, name, dialog, **arguments)
         assert wrong
         assert said in text
+    use(tools, "file_write", dialog, path="long", text="x" * 30_000 + "end\nnext")
+    first, _ = use(tools, "file_read", dialog, path="long")
+    assert "from_character=20000" in first
+    assert "end\n2\tnext" in use(tools, "file_read", dialog, path="long", from_character=20_000)[0]
+    use(tools, "file_delete", dialog, path="long")
     assert "Deleted" in use(tools, "file_delete", dialog, path="a.md")[0]
     assert use(tools, "file_list", dialog)[0] == "There are no such files."
 

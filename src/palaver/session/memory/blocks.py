@@ -288,7 +288,7 @@ def _block(note: Note) -> MemoryBlock | None:
         return None
     try:
         return _checked(MemoryBlock(**dict(note.data)))
-    except (TypeError, AttributeError, InvalidInput):  # fields that are missing, or of other types
+    except (TypeError, InvalidInput):  # fields that are missing, or of other types
         return None
 
 
@@ -307,9 +307,14 @@ def _checked(block: MemoryBlock) -> MemoryBlock:
     """Hold a block to what blocks may be, and its value to its limit.
 
     Raises:
+        TypeError: A text is none.
         InvalidInput: The label, the unit or the limit is none.
         MemoryFull: The value is larger than the limit.
     """
+    for name in ("label", "value", "description"):
+        said: object = getattr(block, name)
+        if not isinstance(said, str):
+            raise TypeError(f"The {name} of a block is a text, not a {type(said).__name__}.")
     if not _LABEL.match(block.label):
         raise InvalidInput(
             f"A block cannot be called {block.label!r}.", hint="Use letters, digits, _, . and -; at most 64 of them."

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from palaver.errors import InvalidInput, MemoryFull, NotFound
 from palaver.log import Handle
-from palaver.messages.normalize import clean_text
+from palaver.messages.normalize import clean_text, is_clean
 from palaver.session.memory.notes import Held, Note, Notes, replaced_once
 from palaver.session.memory.patterns import Pattern
 
@@ -222,10 +222,11 @@ def named(path: str) -> str:
     Raises:
         InvalidInput: It cannot be a name: it leads upward, is empty or too long, or has characters that no name has.
     """
-    parts = [part for part in str(path).strip().removeprefix("./").split("/") if part not in {"", "."}]
+    given = str(path).strip()
+    parts = [part for part in given.split("/") if part not in {"", "."}]
     name = "/".join(parts)
-    absolute = str(path).strip().startswith(("/", "~"))
-    if not parts or absolute or ".." in parts or not _NAME.match(name):
+    absolute = given.startswith(("/", "~"))
+    if not parts or absolute or ".." in parts or not _NAME.match(name) or not is_clean(name):
         raise InvalidInput(
             f"{path!r} cannot be the name of a file here.",
             hint="A name is like notes/plan.md: no / before it, no .. in it, at most 255 characters.",

@@ -33,8 +33,10 @@ def file_tools(dialog: Held | None = None) -> tuple[Function, ...]:  # noqa: C90
     def file_delete(path: str, context: CallContext) -> Any:  # noqa: ANN401 - the same
         return told(lambda: f"Deleted: {path} (its last text is {_wrote(files(context), path)}).")
 
-    def file_read(path: str, context: CallContext, first_line: int = 1, lines: int = 200) -> Any:  # noqa: ANN401 - the same
-        return told(lambda: _lines(files(context).read(path), first_line, lines))
+    def file_read(
+        path: str, context: CallContext, first_line: int = 1, lines: int = 200, from_character: int = 0
+    ) -> Any:  # noqa: ANN401 - the same
+        return told(lambda: _lines(files(context).read(path), first_line, lines, from_character))
 
     def file_list(context: CallContext, folder: str = "", offset: int = 0) -> Any:  # noqa: ANN401 - the same
         return told(lambda: _names(files(context).list(folder), offset))
@@ -64,7 +66,12 @@ def file_tools(dialog: Held | None = None) -> tuple[Function, ...]:  # noqa: C90
         tool(
             file_read,
             "Read a file of this conversation.",
-            {"path": path, "first_line": "From 1.", "lines": "How many."},
+            {
+                "path": path,
+                "first_line": "From 1.",
+                "lines": "How many.",
+                "from_character": "How much of the first line to pass over, where it is longer than a page.",
+            },
         ),
         tool(file_edit, "Replace a text in a file of this conversation.", {"path": path, **once}, **writes),
         tool(file_list, "List the files of this conversation.", {"folder": "Only below this folder."}),
@@ -93,22 +100,27 @@ def _wrote(files: Files, path: str) -> Handle:
     return last
 
 
-def _lines(file: File, first: int, count: int) -> str:
+def _lines(file: File, first: int, count: int, skip: int) -> str:
+    """Give lines with their numbers, as many as a page holds; of a line that is longer than a page a part, and where it goes on."""
     every = file.text.splitlines()
     begin = max(first, 1) - 1
     shown: list[str] = []
-    room = LONGEST_PAGE
+    room, more = LONGEST_PAGE, ""
     for number, line in enumerate(every[begin : begin + max(count, 1)], begin + 1):
-        text = f"{number}\t{line}"
-        if len(text) > room:
-            shown += [text[:room] + "[…]"] if not shown else []
+        at = max(skip, 0) if number == begin + 1 else 0
+        rest = line[at:]
+        if len(rest) > room:
+            if not shown:
+                shown.append(f"{number}\t{rest[:room]}")
+                more = f"(The line goes on: first_line={number}, from_character={at + room}.)"
             break
-        room -= len(text) + 1
-        shown.append(text)
+        room -= len(rest) + 1
+        shown.append(f"{number}\t{rest}")
+    left = len(every) - begin - len(shown)
+    if left > 0 and not more:
+        more = f"({left:,} more lines: first_line={begin + len(shown) + 1}.)"
     head = f"{_about(file)}{f', written by {file.by}' if file.by else ''}:"
-    rest = len(every) - begin - len(shown)
-    more = [f"({rest:,} more lines: first_line={begin + len(shown) + 1}.)"] if rest > 0 else []
-    return "\n".join([head, *shown, *more])
+    return "\n".join([head, *shown, *([more] if more else [])])
 
 
 def _names(found: tuple[File, ...], offset: int) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from palaver.errors import Erased, InvalidHandle, MissingBlob, UnknownHandle
 from palaver.ids import DialogId, SessionId
 from palaver.log import (
+    KINDS,
     BranchSummary,
     Compaction,
     Constraint,
@@ -38,6 +39,8 @@ _RUN = re.compile(
 )
 _LOOSE = re.compile(r"(?P<dialog>[0-9A-Za-z]{4,32})\s*[:/#.]\s*(?P<seq>\d{1,12})(?:\s*[:/#.]\s*(?P<block>\d{1,6}))?")
 _TAG = re.compile(r"<(?=/?\s*recalled\b)", re.IGNORECASE)
+_LONGEST_HANDLE = 120
+_WHERE = "list_omitted and search_history give handles."
 _MOST_ENTRIES = 200
 """Entries of one run that are read in one call."""
 
@@ -68,12 +71,14 @@ def spelt(store: Store, session_id: SessionId, text: str) -> tuple[Handle, int]:
         UnknownHandle: The session has no such dialog; the same.
     """
     asked = text.strip().strip("[]()`'\"").removeprefix("recall ").strip()
+    if len(asked) > _LONGEST_HANDLE:
+        raise InvalidHandle(f"{asked[:_LONGEST_HANDLE]!r}… is no handle.", hint=_WHERE)
     found = _RUN.match(asked)
     try:
         first = whole(store, session_id, found["first"] if found else asked)
     except (InvalidHandle, UnknownHandle) as error:
         near = close(store, session_id, asked)
-        hint = f"Close: {', '.join(near)}." if near else "list_omitted and search_history give handles."
+        hint = f"Close: {', '.join(near)}." if near else _WHERE
         raise type(error)(error.message if isinstance(error, InvalidHandle) else text, hint=hint) from error
     last = int(found["last"]) if found else first.seq
     if last < first.seq:
@@ -118,7 +123,8 @@ def quotes(
     refused = frozenset(aside)
     for seq in range(first.seq, min(last, newest, first.seq + _MOST_ENTRIES - 1) + 1):
         place = Handle(first.dialog, seq, first.block if seq == first.seq == last else None)
-        yield from _at(store, session_id, place, refused)
+        found = _at(store, session_id, place, refused)
+        yield from (quote for quote in found if first.seq == last or quote.what not in _SILENT)
 
 
 def _at(store: Store, session_id: SessionId, place: Handle, refused: frozenset[Handle]) -> Iterator[Quote]:
@@ -176,6 +182,10 @@ def _aside(entry: Entry) -> tuple[str, str]:
             return "constraint", text
         case _:
             return entry.kind, f"(An entry of kind {entry.kind}: nothing was said in it.)"
+
+
+_SILENT = frozenset(KINDS) - {"constraint", "error", "instructions"}
+"""What stands in a run of entries without anything having been said in it; an entry that is asked for by itself says so."""
 
 
 def _ours(place: Handle, what: str, text: str) -> Quote:
