@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 from functools import partial
 from statistics import mean
@@ -11,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from palaver.context import FullContext, Scheduled, Scheduling, compose, policy
+from palaver.context.presets import Palaver
 from palaver.context.schedule import DETERMINISTIC, RANDOMISED, Edit, EditLedger, PriceSheet, RentOrBuy, Why, drawn
 from palaver.context.schedule.folding import (
     Moment,
@@ -33,9 +36,13 @@ from palaver.context.schedule.masking import (
     best_suffixes,
     masked,
 )
+from palaver.context.schedule.replay import Folding
 from palaver.context.schedule.workloads import Growth, Observations, growing, observing
 from palaver.errors import InfeasibleBudget, InvalidInput
-from palaver.tokens import Rates
+from palaver.messages import UserMessage
+from palaver.testing.logs import Log
+from palaver.tokens import Budget, Rates, counter
+from palaver.view import fold
 
 _PLAIN = PriceSheet(loss=0.0, missed=0.0)
 _NEAR = 1e-6
@@ -293,3 +300,60 @@ def test_more_than_can_be_gone_through_is_refused() -> None:
     """All suffixes of a long conversation are too many."""
     with pytest.raises(InvalidInput, match="at most"):
         best_suffixes(observing(1, 60), _PLAIN)
+
+
+# --- words ---------------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_decision_is_read_back_as_it_was_written() -> None:
+    """Through JSON too, with a cache that is never cold, and it says the same."""
+    sheet = PriceSheet(lifetime=float("inf"), dollar=3e-6)
+    edits = _ledger([(3, 500, 4), (9, 100, 1)]).decide({3: 900, 9: 200}.__getitem__)
+    fold = Folding(done=False, why=Why.KEPT, rent=1.5, price=60_000.0, excess=12)
+    decided = Scheduling(edits=edits, fold=fold, prices=sheet)
+    data = json.loads(json.dumps(decided.as_data(), allow_nan=False))
+    again = Scheduling.of(data)
+    assert again.prices == sheet
+    assert again.fold == fold
+    assert again.sentences() == decided.sentences()
+    assert Scheduling.of(json.loads(json.dumps(again.as_data()))) == again
+
+
+def test_a_schedule_is_made_from_a_configuration() -> None:
+    """By name, with the words of the preset and of the sheet; what makes no sense is refused with a hint."""
+    made = policy(
+        {
+            "type": "scheduled",
+            "policy": "claude-code",
+            "newest": 5,
+            "keep": 20_000,
+            "prices": {"read": 0.25, "write": 1.0},
+        },
+        "gpt-5",
+    )
+    assert isinstance(made, Scheduled)
+    assert made.policy.name == "claude-code"
+    assert made.budget == made.policy.budget
+    assert made.prices == PriceSheet(read=0.25, write=1.0)
+    assert made.schedule.waiting.newest == 5
+    for wrong in (
+        {"policy": "no-such"},
+        {"policy": FullContext()},
+        {"newest": -1},
+        {"newest": "many"},
+        {"keep": True},
+        {"prices": {"reading": 1.0}},
+        {"prices": {"read": "cheap"}},
+    ):
+        with pytest.raises(InvalidInput):
+            policy({"type": "scheduled", **wrong}, "gpt-5")
+
+
+def test_where_nothing_has_a_price_nothing_is_scheduled() -> None:
+    """The default preset on a plain list, or for a model that nobody lists, does what it did without a schedule."""
+    log = Log()
+    log.put(*(UserMessage(content=f"{number} words to be kept") for number in range(20)))
+    view = fold(log.store, log.dialog)
+    composed = compose(view, Palaver(), Budget.of_input(10**6), counter("gpt-4o"))
+    assert composed.view is view
+    assert composed.plan.details is None

@@ -14,7 +14,7 @@ from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import output
 from palaver.errors import NotFound
 from palaver.ids import DialogId
-from palaver.messages import Content
+from palaver.messages import Content, thaw
 from palaver.session import CallDifference, Difference, Invocations, ModelCall, Session, compare
 
 _WIDTH = 96
@@ -101,6 +101,7 @@ def _row(call: ModelCall) -> dict[str, Any]:
         "entry": str(call.handle),
         "reproducible": call.reproducible,
         **{name: call.sent[name] for name in ("profile", "digest", "bytes", "compiler") if name in call.sent},
+        **({} if call.decision is None else {"decision": thaw(call.decision)}),
     }
 
 
