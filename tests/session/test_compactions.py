@@ -180,6 +180,7 @@ def test_a_focus_that_names_everything_leaves_room_for_something() -> None:
     dialog = talked()
     made = dialog.compact(focus="answer word")
     assert made.worthwhile
+    assert "never push to main" in str(made.composed.view.exchanges)
     assert 0 < made.kept <= 16
 
 

@@ -221,14 +221,21 @@ def by_code(ready: Composing, wish: Wish) -> Made:
 def _made(ready: Composing, view: View, kept: Sequence[int], room: Budget, target: Budget) -> Made:
     """Compose; of the exchanges that the focus names the newest stay, as many as there is a view with."""
     while kept:
-        held = tuple(replace(x, pinned=True) if n in kept else x for n, x in enumerate(view.exchanges))
-        try:
-            made = ready.composed(room, replace(view, exchanges=held))
-        except InfeasibleBudget:
-            kept = kept[len(kept) // 2 + 1 :]
-        else:
+        made = _holding(ready, view, kept, room)
+        if made is not None:
             return Made(composed=_unpinned(made, view), target=target, kept=len(kept))
+        kept = kept[len(kept) // 2 + 1 :]
     return Made(composed=ready.composed(room), target=target, kept=0)
+
+
+def _holding(ready: Composing, view: View, kept: Sequence[int], room: Budget) -> Composed | None:
+    """Compose so that some exchanges stay; None where there is no such view, or the policy alone cannot make it: the focus shall cost no record."""
+    held = tuple(replace(x, pinned=True) if n in kept else x for n, x in enumerate(view.exchanges))
+    try:
+        made = ready.composed(room, replace(view, exchanges=held))
+    except InfeasibleBudget:
+        return None
+    return None if made.fallback else made
 
 
 def _unpinned(made: Composed, view: View) -> Composed:
