@@ -256,7 +256,6 @@ def _native(name: str, number: int, kind: str) -> tuple[AssistantMessage, str]:
     said = AssistantMessage(
         contents=(*thought, TextContent(content=f"answer {number}"), *call),
         model=MODELS[name],
-        provider=provider,
         response_id=f"r{number}",
     )
     return said.model_copy(update={"provider": provider}), seal if thought else ""
