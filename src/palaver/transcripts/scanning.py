@@ -36,6 +36,8 @@ _LOST = frozenset({"bad_record", "torn_tail"})
 _FAULTS = frozenset(
     {"surrogate", "nul", "orphan_result", "duplicate_id", "bad_record", "torn_tail", "malformed_arguments"}
 )
+_SEEN_HERE = frozenset({"orphan_result", "surrogate", "nul", "malformed_arguments"})
+"""What a reader reports of messages that are looked at here all the same."""
 _FEWEST_IMAGES = min(profile.media.count for profile in PROFILES.values())
 
 
@@ -253,7 +255,8 @@ def _of_events(scan: Scan, found: Match) -> None:
     """Look at what the reader of a format tells, one event after another."""
     for event in found.format.read(found.source):
         if isinstance(event, Loss):
-            scan.lost(event)
+            if event.code not in _SEEN_HERE:
+                scan.lost(event)
         elif isinstance(event, Conversation):
             scan.end()
             scan.begin()
