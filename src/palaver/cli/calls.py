@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from palaver.cli.blocks import words
 from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import output
@@ -155,5 +154,4 @@ def _cut(text: str) -> str:
 
 
 def _words(content: Content) -> str:
-    found = words(content)
-    return f"[{content.type}]" if found is None else found
+    return words_of(content) or f"[{content.type}]"

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from palaver.cli.blocks import words
 from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import write
 from palaver.errors import InvalidHandle, UnknownHandle
 from palaver.log import Entry, Handle, MessageEntry
 from palaver.messages import Content
+from palaver.messages.said import words_of
 from palaver.session import Session
 
 _RUN = re.compile(r"(?P<first>(?P<dialog>[^:]+):\d{1,12})(?:-| to (?P=dialog):)(?P<last>\d{1,12})")
@@ -84,5 +84,5 @@ def _who(found: Entry | Content) -> str:
 def _text(found: Entry | Content) -> str:
     if isinstance(found, MessageEntry):
         return "\n\n".join(_text(block) for block in found.message.contents)
-    said = None if isinstance(found, Entry) else words(found)
-    return found.model_dump_json(indent=2) if said is None else said
+    said = "" if isinstance(found, Entry) else words_of(found)
+    return said or found.model_dump_json(indent=2)
