@@ -14,6 +14,7 @@ from palaver.cli.surroundings import output
 from palaver.errors import NotFound
 from palaver.ids import DialogId
 from palaver.messages import Content, thaw
+from palaver.messages.said import words_of
 from palaver.session import CallDifference, Difference, Invocations, ModelCall, Session, compare
 
 _WIDTH = 96
