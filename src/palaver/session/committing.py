@@ -4,9 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from palaver.errors import Conflict, InvalidInput
+from palaver.errors import Conflict, InvalidInput, StoreBusy
 from palaver.ids import DialogId
-from palaver.log import NOTHING, Compaction, Entry, Handle, Header, Node, Reader, Span, decode_entry, draft, next_header
+from palaver.log import (
+    NOTHING,
+    Compaction,
+    Draft,
+    Entry,
+    Handle,
+    Header,
+    Node,
+    Reader,
+    Span,
+    decode_entry,
+    draft,
+    next_header,
+)
 from palaver.store.protocol import Store
 from palaver.view import View, checkpoint, fold, held
 from palaver.view.lines import material
@@ -63,21 +76,47 @@ class _With(Reader):
         return dialog_id == self._dialog and start <= self._header.seq and (stop is None or self._header.seq < stop)
 
 
+class _Overtaken(Exception):
+    """Another writer came between looking and writing: what was written is undone, and it is tried again."""
+
+
+_TRIES = 200
+"""So often another writer may come between; each time he has written something, so that not all of them wait."""
+
+
 def in_one_step(store: Store, dialog_id: DialogId, make: Callable[[], Entry]) -> Header:
     """Make an entry and write it, both about the same log: what another writer added in between is looked at before it is written.
+
+    Other writers wait while a block is open, or (where a store locks nothing) take a number each: an entry that did not get the number after
+    those that were looked at is taken back, and made anew.
 
     Args:
         store: Where the dialog lies.
         dialog_id: The dialog.
         make: Makes the entry for the log as it stands, or refuses.
+
+    Raises:
+        StoreBusy: Other writers of the same dialog were always faster.
     """
-    looked_at = store.last(dialog_id).seq
-    entry = make()
-    with store.together():  # other writers wait from here on
-        if store.last(dialog_id).seq != looked_at:
-            entry = make()
-        ready, _ = draft(entry)
-        return store.annotate(dialog_id, ready)
+    for _ in range(_TRIES):
+        looked_at = store.last(dialog_id).seq
+        ready, _ = draft(make())
+        try:
+            with store.together():
+                now = store.last(dialog_id).seq
+                if now != looked_at:
+                    looked_at, (ready, _) = now, draft(make())
+                return _next(store, dialog_id, ready, looked_at)
+        except _Overtaken:
+            continue
+    raise StoreBusy(f"Other writers of dialog {dialog_id} were always faster.", hint="Try again.")
+
+
+def _next(store: Store, dialog_id: DialogId, ready: Draft, looked_at: int) -> Header:
+    header = store.annotate(dialog_id, ready)
+    if header.seq != looked_at + 1:
+        raise _Overtaken
+    return header
 
 
 def compaction(  # noqa: PLR0913 - a view, and all that is told of it
