@@ -185,7 +185,7 @@ def test_what_was_made_of_it_goes_with_it(store: Store) -> None:
     assert session.root.labels
     assert_closed(session.root.view())
     session.root.undo()
-    assert len(session.root.view().exchanges) == 30
+    assert len(session.root.view().exchanges) == 31
 
 
 def test_handles_to_what_was_erased_say_so(store: Store) -> None:

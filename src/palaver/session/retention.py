@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 
-from palaver.errors import InvalidInput
+from palaver.errors import Erased, InvalidInput, UnknownSession
 from palaver.ids import now
 from palaver.session.erasure import Receipt, erase
 from palaver.store.lease import Lease, Leasing
@@ -19,7 +19,7 @@ __all__ = ["HOLD", "Kept", "Retained", "RetentionPlan", "age_of", "lease_name", 
 HOLD = "palaver.hold"
 """The key in a session's metadata that keeps it from retention; its value says why."""
 
-_AGE = re.compile(r"(?P<number>\d{1,6}(?:\.\d{1,6})?)(?P<unit>[smhdwy])")
+_AGE = re.compile(r"(?P<number>[0-9]{1,6}(?:\.[0-9]{1,6})?)(?P<unit>[smhdwy])")
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_536_000}
 
 
@@ -159,7 +159,10 @@ def _trashed_before(record: SessionRecord, time: float) -> bool:
 def _still(store: Store, records: tuple[SessionRecord, ...]) -> Iterator[SessionRecord]:
     """Give those of some sessions that are as they were when the plan was made."""
     for record in records:
-        found = store.session(record.session_id)
+        try:
+            found = store.session(record.session_id)
+        except (Erased, UnknownSession):
+            continue  # somebody else was faster
         unchanged = (found.updated_at, found.trashed_at) == (record.updated_at, record.trashed_at)
         if unchanged and _reason(store, found) is None:
             yield found

@@ -9,10 +9,10 @@ from typing import Any, TypeAlias, TypeVar, cast
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Entry, Header, Inbox, LateResult, MessageEntry, Node, decode_entry, draft
 from palaver.log.redaction import PatternRedactor, Redactor, redact_body, redact_json
-from palaver.messages import hydrate
+from palaver.messages import Message, hydrate
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["RedactLike", "RedactingStore", "redacted_entry", "redacted_store", "redacting", "redactor_of"]
+__all__ = ["RedactLike", "RedactingStore", "as_written", "redacted_entry", "redacted_store", "redacting", "redactor_of"]
 
 _Entry = TypeVar("_Entry", bound=Entry)
 
@@ -103,6 +103,13 @@ def redacting(store: Store, redactor: Redactor) -> Store:
     if isinstance(store, RedactingStore) and store.redactor is redactor:
         return cast("Store", store)
     return cast("Store", RedactingStore(store, redactor))
+
+
+def as_written(store: Store, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Give messages as a store will write them: without their secrets, where it redacts."""
+    if not isinstance(store, RedactingStore):
+        return messages
+    return tuple(store.stored(MessageEntry(message=one)).message for one in messages)
 
 
 def redacted_entry(entry: _Entry, redactor: Redactor) -> _Entry:

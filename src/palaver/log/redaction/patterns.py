@@ -18,6 +18,9 @@ __all__ = ["PATTERNS", "SECRET_KEY", "Pattern", "is_placeholder"]
 _ALONE = r"(?<![A-Za-z0-9_-])"
 """Before a token: a run of token characters can be entered at its beginning only."""
 
+_REST = r"[A-Za-z0-9_-]*+"
+"""After a token: what stands behind it is never entered anew, so that a second look finds nothing that the first did not."""
+
 _BREAK = r"(?:\s|\\[nrt])"
 """White space, or as it is spelt inside JSON and shell strings."""
 
@@ -39,8 +42,8 @@ class Pattern(NamedTuple):
 
 
 def _token(kind: str, words: str, form: str) -> Pattern:
-    """Give the pattern of a token that stands alone."""
-    return Pattern(kind, tuple(words.split()), re.compile(_ALONE + form))
+    """Give the pattern of a token that stands alone, with all that is written to it without a break."""
+    return Pattern(kind, tuple(words.split()), re.compile(_ALONE + form + _REST))
 
 
 _HAS_DIGIT = r"(?=[A-Za-z_-]{0,200}[0-9])"
@@ -54,7 +57,7 @@ PATTERNS: tuple[Pattern, ...] = (
             r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
             rf"(?:{_BREAK}{{0,8}}+[A-Za-z-]{{1,20}}+: [^\n\\]{{1,120}}){{0,4}}+"
             rf"{_BREAK}{{0,8}}+[A-Za-z0-9+/=]{{16,}}+(?:{_BREAK}{{1,8}}+[A-Za-z0-9+/=]{{1,200}}+)*+"
-            rf"(?:{_BREAK}{{0,8}}+-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----)?"
+            rf"(?:{_BREAK}{{0,8}}+-----END [A-Z0-9 ]{{0,40}}PRIVATE KEY(?: BLOCK)?-----[A-Za-z0-9_]*+)?"
         ),
     ),
     _token(
@@ -93,7 +96,7 @@ PATTERNS: tuple[Pattern, ...] = (
     _token("vault-token", "hvs. hvb.", r"hv[sb]\.[A-Za-z0-9_-]{24,}+"),
     _token("atlassian-token", "atatt3", r"ATATT3[A-Za-z0-9_=-]{60,}+"),
     _token("telegram-token", ":a", r"[0-9]{5,16}+:A[A-Za-z0-9_-]{34}(?![A-Za-z0-9_-])"),
-    Pattern("age-key", ("age-secret-key-1",), re.compile(r"AGE-SECRET-KEY-1[A-Z0-9]{58}")),
+    _token("age-key", "age-secret-key-1", r"AGE-SECRET-KEY-1[A-Z0-9]{58}"),
     Pattern(
         "azure-key",
         ("accountkey", "sharedaccesskey"),
@@ -140,7 +143,7 @@ SECRET_KEY = re.compile(
 """Names of fields whose value is a secret whatever its form; the whole name has to fit."""
 
 _PLACEHOLDER = re.compile(
-    r"\[redacted:[a-z0-9-]+(?::[0-9a-f]+)?\]|\$\{?[A-Za-z_][A-Za-z0-9_]*\}?|<[^<>]{0,100}>|%[A-Za-z_]+%|[*xX.•]+|\{\{.{0,100}\}\}"
+    r"\[redacted:[a-z0-9-]+(?:#[0-9a-f]+)?\]|\$\{?[A-Za-z_][A-Za-z0-9_]*\}?|<[^<>]{0,100}>|%[A-Za-z_]+%|[*xX.•]+|\{\{.{0,100}\}\}"
 )
 
 

@@ -17,6 +17,7 @@ __all__ = ["Found", "PatternRedactor", "Redacted", "Redactor", "StreamRedactor"]
 
 _MARK_DIGITS = 12
 _ENTROPY_CHARACTERS = 256  # of a longer secret its beginning is judged
+_LOOKS = 16  # a placeholder may lay bare what was written to the secret that it stands for; nothing sensible takes a third look
 _BEGIN, _END = "-----BEGIN ", "-----END "
 
 
@@ -84,11 +85,19 @@ class PatternRedactor:
         found: list[Found] = []
         if name and text and SECRET_KEY.fullmatch(name) and not is_placeholder(text):
             return Redacted(self._placeholder("named-secret", text, found), tuple(found))
+        for _ in range(_LOOKS):
+            before = len(found)
+            text = self._pass(text, found)
+            if len(found) == before:
+                break
+        return Redacted(text, tuple(found))
+
+    def _pass(self, text: str, found: list[Found]) -> str:
         low = text.lower()
         for pattern in self.patterns:
             if any(word in low for word in pattern.words):
                 text = pattern.regex.sub(partial(self._taken, pattern, found), text)
-        return Redacted(text, tuple(found))
+        return text
 
     def _taken(self, pattern: Pattern, found: list[Found], match: Match[str]) -> str:
         whole = match.group()
@@ -107,7 +116,7 @@ class PatternRedactor:
         if self._key is not None:
             mark = hmac.new(self._key, secret.encode("utf-8", "surrogatepass"), sha256).hexdigest()[:_MARK_DIGITS]
         found.append(Found(kind, mark))
-        return f"[redacted:{kind}:{mark}]" if mark else f"[redacted:{kind}]"
+        return f"[redacted:{kind}#{mark}]" if mark else f"[redacted:{kind}]"
 
 
 def entropy(text: str) -> float:
@@ -140,10 +149,9 @@ class StreamRedactor:
     def _cut(self, text: str) -> int:
         """Give up to where a text can be given: the end of the last line that no key block is open behind."""
         cut = text.rfind("\n") + 1
-        begin = text.rfind(_BEGIN, 0, cut)
-        if begin < 0 or text.find(_END, begin, cut) >= 0:
-            return cut
-        return text.rfind("\n", 0, begin) + 1
+        while (begin := text.rfind(_BEGIN, 0, cut)) >= 0 and text.find(_END, begin, cut) < 0:
+            cut = text.rfind("\n", 0, begin) + 1  # a line may end one key and begin the next
+        return cut
 
     def close(self) -> str:
         """Give the rest."""

@@ -1,0 +1,149 @@
+"""The commands: nothing is erased without --yes, every outcome has its code, and JSON says what words say."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from palaver.cli.app import main
+from palaver.cli.outcome import Exit
+from palaver.session import Session
+from palaver.store import SqliteStore
+from tests.privacy.secrets_made import SECRETS
+
+KEY = SECRETS["github-token"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> str:
+    """Give the address of a store with two sessions."""
+    path = tmp_path / "store.db"
+    with SqliteStore(path) as made:
+        for name in ("going", "staying"):
+            session = Session.create(made, name, subject=f"{name}@example.org")
+            session.root.put_text(f"the words of {name}, with {KEY}")
+            session.root.fork().put_text("on a branch")
+    return str(path)
+
+
+def run(capsysbinary: pytest.CaptureFixture[bytes], *words: str) -> tuple[int, list[dict[str, Any]], str]:
+    """Run a command, and give its code, its JSON lines and its output."""
+    code = main(list(words))
+    out = capsysbinary.readouterr().out.decode()
+    rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")] if "--json" in words else []
+    return code, rows, out
+
+
+def test_an_erasure_from_the_command_line(
+    capsysbinary: pytest.CaptureFixture[bytes], store: str, tmp_path: Path
+) -> None:
+    """Preview, erase, receipt, verify: and afterwards every command says that it was erased."""
+    bundle = tmp_path / "out.palaver"
+    assert run(capsysbinary, "export", "going", "--to", "bundle", "-o", str(bundle), "--store", store)[0] == Exit.OK
+    code, (row,), _ = run(capsysbinary, "erase", store, "--session", "going", "--json")
+    assert (code, row["preview"], row["entries"], row["files"]) == (Exit.OK, True, 2, [str(bundle)])
+    assert "Give --yes" in run(capsysbinary, "erase", store, "--session", "going", "--preview")[2]
+    assert bundle.exists()
+    receipt = tmp_path / "receipt.json"
+    code, (row,), _ = run(
+        capsysbinary, "erase", store, "--session", "going", "--yes", "--receipt", str(receipt), "--json"
+    )
+    assert (code, row["entries"], row["pending"]) == (Exit.OK, 2, [])
+    assert not bundle.exists()
+    assert json.loads(receipt.read_text()) == row
+    for named in (str(receipt), row["id"]):
+        assert run(capsysbinary, "verify-receipt", store, named)[0] == Exit.OK
+    code, (verdict,), _ = run(capsysbinary, "verify-receipt", store, row["id"], "--json")
+    assert (code, verdict["holds"], verdict["problems"]) == (Exit.OK, True, [])
+    assert run(capsysbinary, "show", row["sessions"][0], "--store", store)[0] == Exit.MISSING
+    code, (error,), _ = run(capsysbinary, "show", row["sessions"][0], "--store", store, "--json")
+    assert error["error"]["kind"] == "Erased"
+    assert run(capsysbinary, "erase", store, "--session", row["sessions"][0], "--yes")[0] == Exit.MISSING
+    assert "Nothing is pending" in run(capsysbinary, "erase", store, "--finish")[2]
+    assert b"words of going" not in Path(store).read_bytes()
+
+
+def test_entries_dialogs_and_subjects(capsysbinary: pytest.CaptureFixture[bytes], store: str) -> None:
+    """Each scope by its option; a dialog with children is refused, and the options say what becomes of them."""
+    with SqliteStore(store) as opened:
+        root = Session.open("going", opened).root
+        dialog, handle = root.dialog_id, str(root.messages.handle(0))
+    assert run(capsysbinary, "erase", store, "--entry", handle, "--yes")[0] == Exit.OK
+    assert run(capsysbinary, "recall", f"{dialog[:12]}:0", "--store", store)[0] == Exit.MISSING
+    assert run(capsysbinary, "erase", store, "--dialog", dialog, "--yes")[0] == Exit.INPUT
+    assert run(capsysbinary, "erase", store, "--dialog", dialog, "--tombstones", "--yes")[0] == Exit.OK
+    assert run(capsysbinary, "erase", store, "--dialog", dialog[:8], "--children", "--yes", "--no-vacuum")[0] == Exit.OK
+    assert run(capsysbinary, "erase", store, "--subject", "staying@example.org", "--yes")[0] == Exit.OK
+    assert b"staying@example.org" not in Path(store).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ((), Exit.INPUT),
+        (("--session", "going", "--subject", "x"), Exit.INPUT),
+        (("--session", "nobody"), Exit.MISSING),
+        (("--entry", "nonsense"), Exit.INPUT),
+        (("--subject", "nobody", "--yes"), Exit.INPUT),
+        (("--session", "going", "--yes", "--preview"), Exit.USAGE),
+        (("--session", "going", "--children"), Exit.INPUT),
+    ],
+)
+def test_wrong_words_erase_nothing(
+    capsysbinary: pytest.CaptureFixture[bytes], store: str, words: tuple[str, ...], code: Exit
+) -> None:
+    """What is not understood is told by its code, and everything is there."""
+    before = Path(store).read_bytes()
+    assert run(capsysbinary, "erase", store, *words)[0] == code
+    assert Path(store).read_bytes() == before
+
+
+def test_a_store_must_be_named_and_be_there(capsysbinary: pytest.CaptureFixture[bytes], tmp_path: Path) -> None:
+    """No default store is erased from, none is made, and none in memory makes sense."""
+    assert run(capsysbinary, "erase")[0] == Exit.USAGE
+    missing = tmp_path / "missing.db"
+    assert run(capsysbinary, "erase", str(missing), "--session", "x")[0] == Exit.MISSING
+    assert run(capsysbinary, "retain", str(missing), "--older-than", "1d")[0] == Exit.MISSING
+    assert not missing.exists()
+    for command in (("erase", "memory:", "--session", "x"), ("retain", "memory:", "--older-than", "1d")):
+        assert run(capsysbinary, *command)[0] == Exit.INPUT
+
+
+def test_retention_from_the_command_line(capsysbinary: pytest.CaptureFixture[bytes], store: str) -> None:
+    """A preview by default; --yes uses the trash; a held session stays and is listed; --erase gives receipts."""
+    assert run(capsysbinary, "hold", "staying", "--reason", "asked for", "--store", store)[0] == Exit.OK
+    code, (row,), _ = run(capsysbinary, "retain", store, "--older-than", "0s", "--json")
+    assert code == Exit.OK
+    assert ([one["name"] for one in row["to_trash"]], [one["reason"] for one in row["kept"]]) == (
+        ["going"],
+        ["held: asked for"],
+    )
+    assert "Would put 1 sessions" in run(capsysbinary, "retain", store, "--older-than", "0s")[2]
+    assert "1 sessions are in the trash now" in run(capsysbinary, "retain", store, "--older-than", "0s", "--yes")[2]
+    assert run(capsysbinary, "hold", "staying", "--release", "--store", store)[0] == Exit.OK
+    code, (row,), _ = run(capsysbinary, "retain", store, "--older-than", "0s", "--erase", "--yes", "--json")
+    assert (code, len(row["receipts"])) == (Exit.OK, 1)
+    assert run(capsysbinary, "retain", store, "--older-than", "soon")[0] == Exit.INPUT
+    assert run(capsysbinary, "hold", "going", "--store", store)[0] == Exit.USAGE
+
+
+def test_redaction_from_the_command_line(
+    capsysbinary: pytest.CaptureFixture[bytes], store: str, tmp_path: Path
+) -> None:
+    """--redact of export, view and import: no secret in what is written or shown; without it the store gives what it has."""
+    assert KEY in run(capsysbinary, "export", "going", "--to", "markdown", "--store", store)[2]
+    for form in ("markdown", "openai-chat", "anthropic", "pi"):
+        assert KEY not in run(capsysbinary, "export", "going", "--to", form, "--redact", "--store", store)[2]
+    assert KEY not in run(capsysbinary, "view", "going", "--redact", "--store", store)[2]
+    assert KEY in run(capsysbinary, "view", "going", "--store", store)[2]
+    file = tmp_path / "list.json"
+    file.write_text(json.dumps([{"role": "user", "content": KEY}]))
+    other = tmp_path / "other.db"
+    assert run(capsysbinary, "import", str(file), "--redact", "--store", str(other))[0] == Exit.OK
+    assert KEY.encode() not in other.read_bytes()
+    with SqliteStore(other) as opened:
+        (record,) = opened.sessions()
+    assert run(capsysbinary, "erase", str(other), "--session", record.session_id, "--yes")[0] == Exit.OK
+    assert run(capsysbinary, "import", str(file), "--store", str(other))[0] == Exit.MISSING
+    assert run(capsysbinary, "import", str(file), "--again", "--redact", "--store", str(other))[0] == Exit.OK

@@ -1,0 +1,121 @@
+"""Retention: only when asked, looked at first, by the last activity in the log, and never what is held or in use."""
+
+from pathlib import Path
+
+import pytest
+
+from palaver.errors import InvalidInput
+from palaver.ids import SessionId, new_dialog_id, new_session_id
+from palaver.log import Node, draft
+from palaver.log.entries import MessageEntry
+from palaver.messages import UserMessage
+from palaver.session import Session
+from palaver.session.erasure import verify_receipt
+from palaver.session.retention import age_of, lease_name, retain, retention
+from palaver.store import MemoryStore, SessionRecord, SqliteStore, Store
+from palaver.store.lease import acquire, release
+
+DAY = 86_400.0
+NOW = 1_000 * DAY
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
+    """Give an empty store."""
+    return MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "store.db")
+
+
+def used(store: Store, name: str, days_ago: float, *, trashed: float | None = None, subject: str = "") -> SessionId:
+    """Make a session that was used last so many days ago, and made long before."""
+    session, dialog = new_session_id(), new_dialog_id()
+    at = None if trashed is None else NOW - trashed * DAY
+    store.create_session(SessionRecord(session_id=session, name=name, created_at=1.0, trashed_at=at, subject=subject))
+    store.create_dialog(Node(dialog_id=dialog, session_id=session, created_at=1.0))
+    store.append(dialog, [draft(MessageEntry(message=UserMessage(content=name), at=NOW - days_ago * DAY))[0]], -1)
+    return session
+
+
+def names(records: tuple[SessionRecord, ...]) -> list[str]:
+    """Give the names, sorted."""
+    return sorted(record.name for record in records)
+
+
+def test_a_plan_changes_nothing_and_names_what_is_due(store: Store) -> None:
+    """What was last used before the bound is due, whenever it was made; a plan writes nothing."""
+    for name, days in (("old", 100), ("edge", 90), ("new", 5)):
+        used(store, name, days)
+    plan = retention(store, older_than=90 * DAY, at=NOW)
+    assert names(plan.to_trash) == ["old"]
+    assert (plan.to_erase, plan.kept) == ((), ())
+    assert names(tuple(store.sessions())) == ["edge", "new", "old"]
+
+
+def test_what_is_due_goes_into_the_trash_and_later_for_good(store: Store) -> None:
+    """First the trash, from which it can be taken back; what lies there long enough is erased, with a receipt; all else stays."""
+    used(store, "old", 100)
+    lain = used(store, "lain", 400, trashed=40)
+    used(store, "thrown away lately", 400, trashed=3)
+    plan = retention(store, older_than=90 * DAY, empty_trash=30 * DAY, at=NOW)
+    assert (names(plan.to_trash), names(plan.to_erase)) == (["old"], ["lain"])
+    done = retain(store, plan)
+    assert len(done.trashed) == 1
+    (receipt,) = done.receipts
+    assert receipt.sessions == (lain,)
+    assert verify_receipt(store, receipt).holds
+    assert names(tuple(store.sessions(trashed=True))) == ["old", "thrown away lately"]
+    assert retain(store, plan).trashed == (), "what was done is not done again"
+
+
+def test_what_is_held_or_leased_stays(store: Store) -> None:
+    """A hold, and a lease while it lasts, keep a session; both are told of with their reason, and end."""
+    held, leased = used(store, "held", 100), used(store, "leased", 100)
+    Session.open(held, store).hold("a law suit")
+    lease = acquire(store, lease_name(leased), holder="worker 3", seconds=600)  # type: ignore[arg-type]
+    plan = retention(store, older_than=90 * DAY, trash=False, at=NOW)
+    assert plan.to_erase == ()
+    assert {one.record.name: one.reason for one in plan.kept} == {
+        "held": "held: a law suit",
+        "leased": "leased by worker 3",
+    }
+    Session.open(held, store).release()
+    release(store, lease)  # type: ignore[arg-type]
+    assert names(retention(store, older_than=90 * DAY, trash=False, at=NOW).to_erase) == ["held", "leased"]
+
+
+def test_what_was_used_since_the_plan_stays(store: Store) -> None:
+    """Between looking and doing somebody went on with one session and held another: both stay."""
+    going, held, due = (used(store, name, 100) for name in ("going", "held", "due"))
+    plan = retention(store, older_than=90 * DAY, trash=False, at=NOW)
+    Session.open(going, store).dialogs[0].put_text("I am back")
+    Session.open(held, store).hold("wait")
+    done = retain(store, plan)
+    assert [receipt.sessions for receipt in done.receipts] == [(due,)]
+
+
+def test_only_a_subjects_sessions(store: Store) -> None:
+    """With a subject only its sessions are due."""
+    used(store, "hers", 100, subject="ann")
+    used(store, "his", 100, subject="bob")
+    assert names(retention(store, older_than=DAY, subject="ann", at=NOW).to_trash) == ["hers"]
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90d", 90 * DAY), ("1.5h", 5_400.0), ("2w", 14 * DAY), ("30s", 30.0), ("1y", 365 * DAY), (" 5m ", 300.0)],
+)
+def test_an_age_is_read(text: str, seconds: float) -> None:
+    """A number and a unit."""
+    assert age_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "d", "90", "-1d", "90 days", "1e9d", "nan", "٩d"])
+def test_what_is_no_age_is_refused(text: str) -> None:
+    """Nothing is guessed where data would be deleted."""
+    with pytest.raises(InvalidInput):
+        age_of(text)
+
+
+def test_no_age_is_negative() -> None:
+    """A negative age would make everything due."""
+    with pytest.raises(InvalidInput):
+        retention(MemoryStore(), older_than=-1)
