@@ -22,7 +22,7 @@ from hypothesis.stateful import RuleBasedStateMachine, rule
 from palaver.context import POLICIES, Meter
 from palaver.errors import Conflict, InfeasibleBudget, InvalidInput
 from palaver.ids import BlobId, DialogId
-from palaver.log import Custom, Inbox, TurnEnded, TurnStarted
+from palaver.log import Custom, Inbox, Toolset, ToolSpec, TurnEnded, TurnStarted
 from palaver.messages import (
     AssistantMessage,
     Content,
@@ -84,6 +84,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.session_id = first.session_id
         self.writers = [first, Session.open(self.session_id, self.where.handle())]
         first.root.put_text("Be brief.", role="system")
+        first.root.record(Toolset(tools=(ToolSpec(name="look", description="Looks at a file."),)))
         first.root.put_text("Find the fault. You must never push.")
         self.since = self.where.at()
 
