@@ -15,6 +15,8 @@ from palaver.errors import (
     Conflict,
     ContextOverflow,
     DecisionNeeded,
+    Erased,
+    HasChildren,
     IllegalEntry,
     InfeasibleBudget,
     InvalidBundle,
@@ -138,7 +140,12 @@ if TYPE_CHECKING:
         compose,
         fit,
     )
-    from palaver.log import Handle, Span
+    from palaver.log import (
+        Handle,
+        PatternRedactor,
+        Redactor,
+        Span,
+    )
     from palaver.models import (
         Assembly,
         BlockEvent,
@@ -172,6 +179,7 @@ if TYPE_CHECKING:
         CompactionPreview,
         Dialog,
         DialogTreeNode,
+        Receipt,
         ReplayLog,
         ReplayLogWarning,
         Rewind,
@@ -181,7 +189,12 @@ if TYPE_CHECKING:
         SessionManager,
         SessionTreeNode,
         UnknownPromptWarning,
+        erase,
+        preview_erasure,
         rebuild,
+        retain,
+        retention,
+        verify_receipt,
     )
     from palaver.session.memory import (
         ArchivalMemory,
@@ -195,7 +208,14 @@ if TYPE_CHECKING:
         recall_tools,
         tools_for,
     )
-    from palaver.store import Durability, MemoryStore, SqliteStore, Store, open_store
+    from palaver.store import (
+        Durability,
+        MemoryStore,
+        SqliteStore,
+        Store,
+        open_store,
+        redacting,
+    )
     from palaver.tokens import Budget
     from palaver.tools import (
         CallContext,
@@ -248,6 +268,7 @@ __all__ = [
     "DialogTreeNode",
     "Durability",
     "End",
+    "Erased",
     "Event",
     "Files",
     "Fit",
@@ -257,6 +278,7 @@ __all__ = [
     "FunctionCall",
     "Handle",
     "Handler",
+    "HasChildren",
     "HashingEmbedder",
     "IllegalEntry",
     "ImageContent",
@@ -296,6 +318,7 @@ __all__ = [
     "OffloadContextManager",
     "PalaverError",
     "ParseError",
+    "PatternRedactor",
     "Plan",
     "Policy",
     "Profile",
@@ -305,6 +328,8 @@ __all__ = [
     "ProviderError",
     "ProviderInvoker",
     "RateLimited",
+    "Receipt",
+    "Redactor",
     "RepairFailed",
     "ReplayDiffers",
     "ReplayLog",
@@ -385,19 +410,25 @@ __all__ = [
     "connect_model",
     "core_memory_tools",
     "decide",
+    "erase",
     "file_tools",
     "fit",
     "get_default_runtime",
     "load_config",
     "open_calls",
     "open_store",
+    "preview_erasure",
     "rebuild",
     "recall_tools",
+    "redacting",
     "register_invoker",
+    "retain",
+    "retention",
     "set_default_runtime",
     "subagent",
     "tool",
     "tools_for",
+    "verify_receipt",
 ]
 
 _ROOMS = {
@@ -434,7 +465,12 @@ _ROOMS = {
         "compose",
         "fit",
     ),
-    "palaver.log": ("Handle", "Span"),
+    "palaver.log": (
+        "Handle",
+        "PatternRedactor",
+        "Redactor",
+        "Span",
+    ),
     "palaver.models": (
         "Assembly",
         "BlockEvent",
@@ -468,6 +504,7 @@ _ROOMS = {
         "CompactionPreview",
         "Dialog",
         "DialogTreeNode",
+        "Receipt",
         "ReplayLog",
         "ReplayLogWarning",
         "Rewind",
@@ -477,7 +514,12 @@ _ROOMS = {
         "SessionManager",
         "SessionTreeNode",
         "UnknownPromptWarning",
+        "erase",
+        "preview_erasure",
         "rebuild",
+        "retain",
+        "retention",
+        "verify_receipt",
     ),
     "palaver.session.memory": (
         "ArchivalMemory",
@@ -491,7 +533,14 @@ _ROOMS = {
         "recall_tools",
         "tools_for",
     ),
-    "palaver.store": ("Durability", "MemoryStore", "SqliteStore", "Store", "open_store"),
+    "palaver.store": (
+        "Durability",
+        "MemoryStore",
+        "SqliteStore",
+        "Store",
+        "open_store",
+        "redacting",
+    ),
     "palaver.tokens": ("Budget",),
     "palaver.tools": (
         "CallContext",

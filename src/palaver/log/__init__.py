@@ -44,6 +44,7 @@ from palaver.log.handles import Handle, Span
 from palaver.log.headers import NOTHING, Draft, Header, body_digest
 from palaver.log.legality import HOLDING, RULES, Rule, check, next_header, rule
 from palaver.log.lineage import Node, Reader, child_of, clip, lineage
+from palaver.log.redaction import PatternRedactor, Redactor
 
 __all__ = [
     "ERASED",
@@ -76,11 +77,13 @@ __all__ = [
     "ModelChange",
     "Node",
     "Omitted",
+    "PatternRedactor",
     "Pin",
     "Place",
     "Quarantine",
     "Reader",
     "Redaction",
+    "Redactor",
     "Rule",
     "Run",
     "Section",

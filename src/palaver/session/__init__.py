@@ -4,6 +4,15 @@ from palaver.session.comparing import CallDifference, Difference, compare
 from palaver.session.constraining import DialogConstraints
 from palaver.session.dialog import Dialog
 from palaver.session.differing import BranchDifference, Side
+from palaver.session.erasure import (
+    ErasurePreview,
+    Receipt,
+    Verdict,
+    erase,
+    finish_erasures,
+    preview_erasure,
+    verify_receipt,
+)
 from palaver.session.extent import Extent, Opened
 from palaver.session.follower import Follower
 from palaver.session.invocations import Invocations, ModelCall
@@ -12,6 +21,7 @@ from palaver.session.managed_entries import SessionEntry, SessionHeader, Session
 from palaver.session.manager import SessionManager
 from palaver.session.preview import CompactionPreview
 from palaver.session.replay import LogBase, ReplayLog
+from palaver.session.retention import Retained, RetentionPlan, age_of, retain, retention
 from palaver.session.rewinding import Rewind, Touched
 from palaver.session.searching import searchable
 from palaver.session.session import Session, rebuild
@@ -27,6 +37,7 @@ __all__ = [
     "DialogConstraints",
     "DialogTreeNode",
     "Difference",
+    "ErasurePreview",
     "Extent",
     "Follower",
     "Invocations",
@@ -34,8 +45,11 @@ __all__ = [
     "Messages",
     "ModelCall",
     "Opened",
+    "Receipt",
     "ReplayLog",
     "ReplayLogWarning",
+    "Retained",
+    "RetentionPlan",
     "Rewind",
     "Session",
     "SessionContext",
@@ -46,8 +60,16 @@ __all__ = [
     "Side",
     "Touched",
     "UnknownPromptWarning",
+    "Verdict",
+    "age_of",
     "compare",
+    "erase",
+    "finish_erasures",
+    "preview_erasure",
     "rebuild",
+    "retain",
+    "retention",
     "searchable",
     "tree_from_dicts",
+    "verify_receipt",
 ]

@@ -6,6 +6,7 @@ The face for asyncio is `palaver.store.asynchronous.AsyncStore`; who does not us
 from palaver.store.connect import open_store
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord, Store
+from palaver.store.redacting import redacting
 from palaver.store.sqlite import SqliteStore
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "SqliteStore",
     "Store",
     "open_store",
+    "redacting",
 ]
