@@ -231,9 +231,7 @@ def test_memory_does_not_grow_with_what_was_said(tmp_path: Path) -> None:
     assert peaks[1] - peaks[0] < 400 * 1_000
 
 
-@pytest.mark.parametrize(
-    "recording", [*recordings("codex", each=1), *recordings("pi", each=1), *recordings("mini_swe_agent", each=1)]
-)
+@pytest.mark.parametrize("recording", recordings("codex", "pi", "mini_swe_agent", each=1))
 def test_both_looks_agree_on_recorded_sessions(recording: Recording) -> None:
     """What both can tell of the pairing of a recorded file, they tell alike."""
     looks = (scan_file(recording.path), examine_file(recording.path))

@@ -18,7 +18,7 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from palaver.errors import InvalidInput
 from palaver.log import rule
@@ -128,6 +128,46 @@ def snippet(text: str, wanted: Sequence[str]) -> str:
             done = end
     pieces.append(_line(text[done : max(done, origins[stop])]))
     return f"{'…' if start else ''}{''.join(pieces)}{'…' if stop < len(folded) else ''}"
+
+
+class Indexed(NamedTuple):
+    """What an index says of a dialog.
+
+    Attributes:
+        number: The dialog's number in the store.
+        dialog_id: Its id, or None when there is no such dialog.
+        upto: How many of its entries are said to be indexed.
+        length: How many it holds.
+    """
+
+    number: int
+    dialog_id: str | None
+    upto: int
+    length: int
+
+
+Judged: TypeAlias = tuple[int, bytes | None, bytes | None, str, bool]
+"""What judges the text of an entry: its number, its body, the text that is kept, its kind, whether it has tokens."""
+
+
+def index_faults(
+    said: Indexed, extract: Told | None, read: Callable[[int], Iterator[Judged]]
+) -> Iterator[tuple[str, str, str]]:
+    """Find what an index holds of a dialog otherwise than the log: (place, code, what).
+
+    Args:
+        said: What the index says of it.
+        extract: Gives the text of an entry, of its kind and body; None to look at the form only.
+        read: Reads so many entries from the first on.
+    """
+    place = f"dialog number {said.number}" if said.dialog_id is None else said.dialog_id[:12]
+    if said.dialog_id is None or not 0 <= said.upto <= said.length:
+        yield place, "wrong_index", f"The index says that it holds {said.upto} of its {said.length} entries."
+        return
+    for seq, body, deflated, kind, has_tokens in read(said.upto):
+        why = differs(extract, kind, body, deflated, tokens=has_tokens)
+        if why:
+            yield f"{place}:{seq}", "wrong_index", why
 
 
 def differs(extract: Told | None, kind: str, body: bytes | None, deflated: bytes | None, *, tokens: bool) -> str:

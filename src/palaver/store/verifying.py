@@ -19,7 +19,6 @@ from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import (
     KINDS,
     NOTHING,
-    Entry,
     Header,
     Inbox,
     LateResult,
@@ -287,13 +286,8 @@ def _digests(body: bytes) -> Iterator[BlobId]:
         entry = decode_entry(body)
     except PalaverError:
         return  # told of where the body was judged
-    for media in media_of(entry.message) if _holds_message(entry) else ():
-        if media.url is None:
-            yield BlobId(media.digest)
-
-
-def _holds_message(entry: Entry) -> bool:
-    return isinstance(entry, MessageEntry | Inbox | LateResult)
+    if isinstance(entry, MessageEntry | Inbox | LateResult):
+        yield from (BlobId(media.digest) for media in media_of(entry.message) if media.url is None)
 
 
 def _missing_media(store: Store, dialog_id: DialogId, seq: int, body: bytes) -> Iterator[Fault]:

@@ -86,11 +86,11 @@ class Scan:
         """A record has an id, and names the one before it."""
         key = hash(name)
         if key in self._ids:
-            what = f"The id {name[:40]} was used before."
+            what = f"The id {name[:40]!r} was used before."
             self.add(Finding(place=place, code="repeated_record", what=what, severity="note"))
         self._ids.add(key)
         if parent and hash(parent) not in self._ids:
-            what = f"Its parent {parent[:40]} does not stand before it in the file."
+            what = f"Its parent {parent[:40]!r} does not stand before it in the file."
             self.add(Finding(place=place, code="dangling_parent", what=what, severity="warning"))
 
     def dirty(self, place: str, code: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from palaver.errors import StoreDamaged
 from palaver.store.postgres.connections import Connections, ask
@@ -10,7 +11,7 @@ from palaver.store.postgres.entries import scan
 from palaver.store.postgres.statements import Row, migrations
 from palaver.store.postgres.texts import given
 from palaver.store.postgres.transactions import reading
-from palaver.store.text import Told, differs
+from palaver.store.text import Indexed, Judged, Told, index_faults
 
 Found = tuple[str, str, str]
 
@@ -47,22 +48,17 @@ def _index(pool: Connections, extract: Told | None) -> Iterator[Found]:
         with reading(pool) as connection:
             page: list[Row] = ask(connection, "watermarks", (after, _PAGE_ROWS)).fetchall()
         for row in page:
-            yield from _indexed(pool, extract, *row)
+            said = Indexed(*row)
+            yield from index_faults(said, extract, partial(_judged, pool, said.number))
         if not page:
             return
         after = page[-1][0]
 
 
-def _indexed(
-    pool: Connections, extract: Told | None, dialog_no: int, dialog_id: str | None, upto: int, length: int
-) -> Iterator[Found]:
-    """Compare what is indexed of a dialog with its entries."""
-    place = f"dialog number {dialog_no}" if dialog_id is None else dialog_id[:12]
-    if dialog_id is None or not 0 <= upto <= length:
-        yield place, "wrong_index", f"The index says that it holds {upto} of its {length} entries."
-        return
+def _judged(pool: Connections, dialog_no: int, upto: int) -> Iterator[Judged]:
     for seq, body, deflated, kind, has_tokens in scan(pool, "texts_judged", dialog_no, range(upto)):
-        kept = None if deflated is None else bytes(deflated)
-        why = differs(extract, given(kind), None if body is None else bytes(body), kept, tokens=has_tokens)
-        if why:
-            yield f"{place}:{seq}", "wrong_index", why
+        yield seq, _bytes(body), _bytes(deflated), given(kind), bool(has_tokens)
+
+
+def _bytes(value: bytes | None) -> bytes | None:
+    return None if value is None else bytes(value)

@@ -9,7 +9,7 @@ from palaver.errors import StoreDamaged
 from palaver.store.sqlite.connections import Connections, reading
 from palaver.store.sqlite.entries import SEQ_BITS, SEQ_MASK, scan
 from palaver.store.sqlite.statements import Row, migrations, statements
-from palaver.store.text import Told, differs
+from palaver.store.text import Indexed, Judged, Told, index_faults
 
 Found = tuple[str, str, str]
 
@@ -61,24 +61,16 @@ def _index(extract: Told | None, pool: Connections) -> Iterator[Found]:
         with reading(pool) as connection:
             page: list[Row] = connection.execute(statements()["watermarks"], (after, _PAGE_ROWS)).fetchall()
         for row in page:
-            yield from _indexed(extract, pool, *row)
+            said = Indexed(*row)
+            yield from index_faults(said, extract, partial(_judged, pool, said.number))
         if not page:
             return
         after = page[-1][0]
 
 
-def _indexed(
-    extract: Told | None, pool: Connections, dialog_no: int, dialog_id: str | None, upto: int, length: int
-) -> Iterator[Found]:
-    """Compare what is indexed of a dialog with its entries."""
-    place = f"dialog number {dialog_no}" if dialog_id is None else dialog_id[:12]
-    if dialog_id is None or not 0 <= upto <= length:
-        yield place, "wrong_index", f"The index says that it holds {upto} of its {length} entries."
-        return
+def _judged(pool: Connections, dialog_no: int, upto: int) -> Iterator[Judged]:
     for seq, body, deflated, kind, has_tokens in scan(pool, "texts_judged", dialog_no, range(upto)):
-        why = differs(extract, kind, body, deflated, tokens=bool(has_tokens))
-        if why:
-            yield f"{place}:{seq}", "wrong_index", why
+        yield seq, body, deflated, kind, bool(has_tokens)
 
 
 def _key_scan(pool: Connections, name: str) -> Iterator[int]:
