@@ -38,6 +38,7 @@ from palaver.session.window import check_window, window
 from palaver.session.words import as_mapping, said, stamped
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord, Store
+from palaver.store.redacting import as_written
 from palaver.tools.portal import run_sync
 from palaver.view import Plan, View, apply
 from palaver.wire import Call, Profile, Request
@@ -247,6 +248,7 @@ class Dialog(Branch):
         given = (message,) if isinstance(message, Message) else tuple(message)
         stored = tuple(part for one in given for part in stamped(one, self.dialog_id, self.store))
         self.record(*(MessageEntry(message=one) for one in stored))
+        stored = as_written(self.store, stored)
         return stored[-1] if isinstance(message, Message) else stored
 
     def record(self, *entries: Entry) -> tuple[Handle, ...]:
