@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ _WORD = re.compile(r"\w+")
 
 
 class _Name(NamedTuple):
-    """A name, and how far behind its beginning its first word stands."""
+    """A name, and how far behind its beginning its telling word stands."""
 
     name: str
     offset: int
@@ -23,12 +24,14 @@ class Finder:
 
     def __init__(self, names: Iterable[str]) -> None:
         """Take the names; what holds no word is never found."""
-        found: dict[str, list[_Name]] = {}
-        for name in dict.fromkeys(names):
-            word = _WORD.search(name)
-            if word is not None:
-                found.setdefault(word[0], []).append(_Name(name, word.start()))
-        self._by_word: Mapping[str, tuple[_Name, ...]] = {word: tuple(named) for word, named in found.items()}
+        words = {name: list(_WORD.finditer(name)) for name in dict.fromkeys(names)}
+        shared = Counter(word for found in words.values() for word in {each[0] for each in found})
+        by_word: dict[str, list[_Name]] = {}
+        for name, found in words.items():
+            if found:  # by the word that the fewest others have: paths begin alike, and end alike
+                telling = min(found, key=lambda each: (shared[each[0]], -len(each[0])))
+                by_word.setdefault(telling[0], []).append(_Name(name, telling.start()))
+        self._by_word: Mapping[str, tuple[_Name, ...]] = {word: tuple(named) for word, named in by_word.items()}
 
     def found(self, text: str) -> frozenset[str]:
         """Give the names that a text holds."""

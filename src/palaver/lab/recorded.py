@@ -76,28 +76,33 @@ class Trace:
         object in both.
         """
         folding = Folding(self.reader, self.reader.node(self.dialog), whole=True)
-        before: View | None = None
+        folded: tuple[Exchange, ...] = ()
+        given: tuple[Exchange, ...] = ()
         for call in self.calls:
             upto = NOTHING if call.seq < 0 else self.reader.header(self.dialog, call.seq)
-            view = _kept(before, folding.view(upto))
-            before = view
-            yield call, view
+            view = folding.view(upto)
+            given, folded = _kept(folded, given, view.exchanges), view.exchanges
+            yield call, replace(view, exchanges=given)
 
 
-def _kept(before: View | None, view: View) -> View:
-    """Give a view in which the exchanges that are as they were in the one before are the same objects.
+def _kept(folded: tuple[Exchange, ...], given: tuple[Exchange, ...], now: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
+    """Give exchanges of which those that are as they were are the same objects as before.
 
-    A fold makes those anew that may still change; before the last one that it did not, all are the same already.
+    A fold makes those anew that may still change, at the end; what stands before the last one that it did not is as it was.
+
+    Args:
+        folded: What the fold gave before.
+        given: What was given for it.
+        now: What the fold gives now.
     """
-    if before is None:
-        return view
-    old, shown = before.exchanges, list(view.exchanges)
-    for index in range(min(len(old), len(shown)) - 1, -1, -1):
-        if shown[index] is old[index]:
-            break
-        if shown[index] == old[index]:
-            shown[index] = old[index]
-    return replace(view, exchanges=tuple(shown))
+    same = min(len(folded), len(now))
+    while same and now[same - 1] is not folded[same - 1]:
+        same -= 1
+    rest = (
+        given[index] if index < len(given) and given[index] == now[index] else now[index]
+        for index in range(same, len(now))
+    )
+    return (*given[:same], *rest)
 
 
 def trace(reader: Reader, dialog_id: DialogId) -> Trace:
