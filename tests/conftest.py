@@ -100,9 +100,5 @@ def start_peer() -> Iterator[Callable[[Path], server.Peer]]:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[postgres.Server]:
     """Return a running PostgreSQL server, the one in the wheel; `url()` gives the address of a store that is not there yet."""
-    programs = postgres.wheel_programs()
-    reason = postgres.why_missing(programs)
-    if programs is None or reason is not None:
-        pytest.skip(reason or "")
-    with postgres.server(programs) as running:
+    with postgres.wheel_server() as running:
         yield running

@@ -10,7 +10,6 @@ import pytest
 
 from palaver import Session
 from palaver.log import Compaction, decode_entry
-from palaver.store import open_store
 from palaver.testing.log_strategies import assert_closed
 from palaver.testing.tape import entries_in
 from palaver.wire import PROFILES
@@ -103,5 +102,4 @@ def test_compactions_land_beside_a_conversation_that_goes_on(url: str, compactor
             assert_closed(dialog.view(at=seq))
         for name in PROFILES:
             dialog.request(name, "gpt-4o" if "openai" in name else "some-model", max_tokens=100)
-    with open_store(url) as store:
-        sys.stdout.write(f"{entries_in(store)} entries, {made} compactions beside {turns} turns, {told} told\n")
+        sys.stdout.write(f"{entries_in(session.store)} entries, {made} compactions beside {turns} turns, {told} told\n")

@@ -208,11 +208,7 @@ def test_law_4_the_postmaster_is_killed_at_a_step(
 @pytest.fixture(scope="module")
 def mortal() -> Iterator[postgres.Server]:
     """Give a server of these tests' own, which they may kill."""
-    programs = postgres.wheel_programs()
-    reason = postgres.why_missing(programs)
-    if programs is None or reason is not None:
-        pytest.skip(reason or "")
-    with postgres.server(programs) as running:
+    with postgres.wheel_server() as running:
         yield running
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from palaver.errors import InvalidInput, StoreDamaged, UnknownHandle
 from palaver.log.codec import decode_entry
 from palaver.log.entries import Entry, MessageEntry
-from palaver.log.handles import Handle
+from palaver.log.handles import Handle, Span
 from palaver.log.headers import NOTHING, Header
-from palaver.log.lineage import Reader, Span
+from palaver.log.lineage import Reader
 from palaver.messages import (
     AssistantMessage,
     Message,
