@@ -8,6 +8,7 @@ from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacting
 from palaver.store.sqlite import SqliteStore
+from palaver.store.verifying import verify_store
 
 __all__ = [
     "Capability",
@@ -20,4 +21,5 @@ __all__ = [
     "Store",
     "open_store",
     "redacting",
+    "verify_store",
 ]
