@@ -18,9 +18,11 @@ from palaver.messages import Message, Role
 from palaver.session import Session
 from palaver.session.erasure import Receipt, erase, finish_erasures, preview_erasure, verify_receipt
 from palaver.session.replay import ReplayLog
+from palaver.session.searching import searchable
 from palaver.store import MemoryStore, SqliteStore, Store, open_store
 from palaver.store.copying import copy_store
 from palaver.store.following import follow
+from palaver.store.verifying import verify_store
 from palaver.testing.log_strategies import sayings
 from palaver.testing.logs import assert_closed, model, result, system, user
 from palaver.transcripts import Importer, export, import_bundle
@@ -285,6 +287,15 @@ def test_what_makes_no_sense_is_refused(asked: dict[str, str]) -> None:
     """One thing has to be named, and options have to go with it."""
     with pytest.raises(InvalidInput):
         erase(MemoryStore(), **asked)  # type: ignore[arg-type]
+
+
+def test_verify_finds_nothing_wrong_with_tombstones(store: Store, tmp_path: Path) -> None:
+    """What a store keeps is derived again from its tombstones: headers, running sizes, payloads and the index agree."""
+    one, two = plant(store, tmp_path, "one"), plant(store, tmp_path, "two")
+    erase(store, entries=one.said[:9])
+    erase(store, dialog=two.dialog, tombstones=True)
+    store.index(searchable)
+    assert list(verify_store(store, extract=searchable)) == []
 
 
 # --- receipts ---------------------------------------------------------------------------------------------------------------------
