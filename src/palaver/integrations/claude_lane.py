@@ -196,6 +196,9 @@ class Lane:
 
     def _write(self, value: Mapping[str, object]) -> None:
         branch = Branch(self._store, self._store.node(self._home(value)), None)
+        known, last = self._read.get(branch.dialog_id, 0), self._store.last(branch.dialog_id)
+        if last.seq + 1 != known:  # another process wrote since this one looked, perhaps this very record
+            raise Conflict(branch.dialog_id, known - 1, last.seq)
         text = json.dumps(value, separators=(",", ":"))  # ASCII: any string that JSON can hold survives
         summary = compact_summary(value)
         if summary is None:
