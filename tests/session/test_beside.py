@@ -60,7 +60,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    ("compactors", "turns"), [(1, 8), pytest.param(3, 200, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
+    ("compactors", "turns"), [(1, 5), pytest.param(3, 200, marks=[pytest.mark.soak, pytest.mark.timeout(1800)])]
 )
 def test_compactions_land_beside_a_conversation_that_goes_on(url: str, compactors: int, turns: int) -> None:
     """The speaker never meets a conflict; every word of his is there in its order; of two compactions at once one is told; all views hold."""

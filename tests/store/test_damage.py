@@ -50,12 +50,12 @@ def sound(tally: Tally, what: str) -> None:
 
 def test_law_4_a_power_cut_at_any_write_or_flush_loses_nothing(recorded: Recorded, tmp_path: Path) -> None:
     """Law 4: behind every write and flush, with all, none or half of the last of what was not flushed: what was acknowledged is there."""
-    sound(power_cuts(recorded, tmp_path, every=7), "power cuts at every seventh write or flush")
+    sound(power_cuts(recorded, tmp_path, every=17), "power cuts at every seventeenth write or flush")
 
 
 def test_law_4_a_power_cut_may_keep_any_sectors(recorded: Recorded, tmp_path: Path) -> None:
     """Law 4: of what was not flushed any sectors may be there, in any order, and garbage in others."""
-    sound(power_cuts(recorded, tmp_path, [Loss.ANY], every=11), "power cuts that leave any sectors")
+    sound(power_cuts(recorded, tmp_path, [Loss.ANY], every=23), "power cuts that leave any sectors")
 
 
 @pytest.mark.soak
@@ -64,9 +64,7 @@ def test_law_4_a_power_cut_may_keep_any_sectors(recorded: Recorded, tmp_path: Pa
 def test_law_4_power_cuts_everywhere(told: History, tmp_path: Path, handles: int, carried: int) -> None:
     """Law 4: every point, every kind of loss, eight draws each; several handles; and the whole rest of the history is written after."""
     recorded = recorded_on_disk(told, tmp_path, handles=handles, carried=carried)
-    sound(
-        power_cuts(recorded, tmp_path, list(Loss), seeds=range(8)), f"{handles} handles, closed each {carried} steps"
-    )
+    sound(power_cuts(recorded, tmp_path, list(Loss), seeds=range(8)), f"{handles} handles, closed each {carried} steps")
     sound(power_cuts(recorded, tmp_path, every=5, on=len(told.tape)), "and written to the end")
 
 
@@ -74,7 +72,7 @@ def test_law_4_power_cuts_everywhere(told: History, tmp_path: Path, handles: int
 def test_normal_durability_loses_the_newest_and_nothing_else(told: History, tmp_path: Path, loss: Loss) -> None:
     """`normal` is flushed at checkpoints: after a power cut there is some earlier state, whole, and never more than was written."""
     recorded = recorded_on_disk(told, tmp_path, Durability.NORMAL, carried=20)
-    tally = power_cuts(recorded, tmp_path, [loss], every=11, flushed=False)
+    tally = power_cuts(recorded, tmp_path, [loss], every=29, flushed=False)
     sound(tally, "power cuts with the durability `normal`")
 
 

@@ -133,7 +133,7 @@ def test_law_4_killed_at_any_instant(nursery: Children, told: History, place: Ca
             nursery.begin(Life(url=url, start=made))
             if draw.random() < 0.8:  # else it may die before it has opened the store
                 nursery.told(1)
-            Event().wait(_seconds(draw, 0.02))
+            Event().wait(_seconds(draw, 0.06 if stories == 1 else 0.02))
             nursery.kill()
             made = looked_at(tally, told, url, nursery.end(), f"kill {tally.kills} from step {made}")
     sound(tally, "killed at random instants")
