@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Any, Self, TextIO
 
@@ -190,13 +190,15 @@ class Branch:
             IllegalEntry: One of them may not stand there.
         """
         drafts, continues = [], self._last.response
+        media: list[bytes] = []
         for entry in entries:
             ready, payloads = draft(entry, continues=continues)
-            for payload in payloads.values():
-                self.store.put_blob(payload)
+            media += payloads.values()
             continues = ready.response or continues
             drafts.append(ready)
+        self._keep(media)
         headers = self.store.append(self.dialog_id, drafts, self._last.turn_head)
+        self._keep(media)
         if headers:
             self._last = headers[-1]
             self._tell()
@@ -211,9 +213,15 @@ class Branch:
             IllegalEntry: It may not stand there.
         """
         ready, payloads = draft(entry)
-        for payload in payloads.values():
+        self._keep(payloads.values())
+        header = self.store.annotate(self.dialog_id, ready)
+        self._keep(payloads.values())
+        return self._took(header)
+
+    def _keep(self, media: Iterable[bytes]) -> None:
+        """Make media durable before an entry names them; and again behind it, should an erasure of others that showed them have come between."""
+        for payload in media:
             self.store.put_blob(payload)
-        return self._took(self.store.annotate(self.dialog_id, ready))
 
     def _took(self, header: Header) -> Handle:
         """Take note of an entry that was written beside the turn."""
