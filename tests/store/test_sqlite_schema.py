@@ -18,7 +18,15 @@ WALKS = {"session_list", "behind", "lag", "search", "search_within"}
 ERASES = {"bodies_naming", "gone_all", "lease_names", "receipts_all", "sources_naming"}
 """Statements of erasures alone, which look at all that could name what is erased, and at the receipts."""
 
-VERIFIES = {"headers_loose", "migrations_done", "row_counts", "texts_judged", "texts_loose", "watermarks"}
+VERIFIES = {
+    "headers_loose",
+    "migrations_done",
+    "row_counts",
+    "texts_judged",
+    "texts_loose",
+    "tokens_opened",
+    "watermarks",
+}
 """Statements of `verify` alone, which looks at everything."""
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from palaver.errors import StoreDamaged
 from palaver.ids import DialogId, SessionId, derive_id
-from palaver.log import Compaction, Constraint, Custom, MessageEntry, Node, Pin, Place, Quarantine, Run, Span
+from palaver.log import Compaction, Constraint, Custom, Header, MessageEntry, Node, Pin, Place, Quarantine, Run, Span
 from palaver.messages import UserMessage
 from palaver.session import searchable
 from palaver.store import Durability, MemoryStore, SessionRecord, SourceRecord, SqliteStore, Store
@@ -302,6 +302,25 @@ def test_a_changed_payload_and_a_missing_one_are_told_apart() -> None:
     assert told(store) == [f"{picture} damaged_blob Its bytes do not give its id."]
     del store._blobs[picture], store._blobs[kept]
     assert sorted(line.split()[1] for line in told(store)) == ["missing_blob", "missing_blob"]
+
+
+class Growing(MemoryStore):
+    """A store to which somebody appends whenever headers are read."""
+
+    def headers(
+        self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
+    ) -> Iterator[Header]:
+        """Append, then give headers."""
+        put(self, dialog_id, iter([MessageEntry(message=UserMessage(content="meanwhile"))]))
+        return super().headers(dialog_id, start, stop, reverse=reverse)
+
+
+def test_what_is_appended_meanwhile_is_no_fault() -> None:
+    """A writer at the same time: what was there when a dialog was begun is judged, and nothing is called lost."""
+    store = Growing()
+    fill(store)
+    for _ in range(2):
+        assert told(store) == []
 
 
 def test_an_index_that_says_otherwise_is_found() -> None:

@@ -142,8 +142,9 @@ class Verification:
     def _dialog(self, dialog_id: DialogId) -> Iterator[Fault]:
         """Derive each header from its body and the header before it."""
         last = NOTHING
-        bodies = _Bodies(self.store, dialog_id)
-        for header in _headers(self.store, dialog_id):
+        length = _length(self.store, dialog_id)  # what is appended meanwhile is left to the next run
+        bodies = _Bodies(self.store, dialog_id, length)
+        for header in _headers(self.store, dialog_id, length):
             if isinstance(header, Fault):
                 yield header
                 continue
@@ -207,17 +208,17 @@ def _at(dialog_id: DialogId, seq: int) -> str:
 # --- entries --------------------------------------------------------------------------------------------------------------------
 
 
-def _headers(store: Store, dialog_id: DialogId) -> Iterator[Header | Fault]:
+def _headers(store: Store, dialog_id: DialogId, stop: int | None) -> Iterator[Header | Fault]:
     """Give the headers; one that cannot be read is a fault, and the next one is read."""
     following = 0
-    headers = iter(store.headers(dialog_id))
+    headers = iter(store.headers(dialog_id, 0, stop))
     while True:
         try:
             header = next(headers, None)
         except StoreDamaged as error:
             yield Fault(_at(dialog_id, following), "wrong_header", str(error))
             following += 1
-            headers = iter(store.headers(dialog_id, following))
+            headers = iter(store.headers(dialog_id, following, stop))
             continue
         if header is None:
             return
@@ -228,8 +229,8 @@ def _headers(store: Store, dialog_id: DialogId) -> Iterator[Header | Fault]:
 class _Bodies:
     """The bodies of a dialog, asked for by number in ascending order; one that is missing is None."""
 
-    def __init__(self, store: Store, dialog_id: DialogId) -> None:
-        self._bodies = iter(store.bodies(dialog_id))
+    def __init__(self, store: Store, dialog_id: DialogId, stop: int | None) -> None:
+        self._bodies = iter(store.bodies(dialog_id, 0, stop))
         self._held: tuple[int, bytes | None] | None = next(self._bodies, None)
 
     def at(self, seq: int) -> bytes | None:

@@ -14,6 +14,7 @@ from palaver.store.text import Indexed, Judged, Told, index_faults
 Found = tuple[str, str, str]
 
 _PAGE_ROWS = 512
+_LOOKS = 3
 _TOLD = 20
 """How many faults of its pages SQLite is asked for; one is enough to know that a copy is due."""
 
@@ -28,10 +29,25 @@ def faults(pool: Connections, extract: Told | None) -> Iterator[Found]:
 
 
 def _pages(pool: Connections) -> Iterator[Found]:
-    """Let SQLite look at every page, index and table, the full-text index too (https://www.sqlite.org/pragma.html#pragma_integrity_check)."""
+    """Let SQLite look at every page, index and table, the full-text index too (https://www.sqlite.org/pragma.html#pragma_integrity_check).
+
+    A writer may come between the two statements of a look; damage is still there at the next one.
+    """
+    told = _look(pool)
+    for _ in range(_LOOKS - 1):
+        if not told:
+            return
+        again = _look(pool)
+        told = [text for text in told if text in again]
+    yield from (("file", "damaged_file", text) for text in told)
+
+
+def _look(pool: Connections) -> list[str]:
     with reading(pool) as connection:
-        told: list[Row] = connection.execute(f"PRAGMA integrity_check({_TOLD})").fetchall()
-    yield from (("file", "damaged_file", str(text)) for (text,) in told if text != "ok")
+        # the check of FTS5 goes by what this connection last knew of the index; opening a cursor makes it read that anew
+        connection.execute(statements()["tokens_opened"]).fetchall()
+        rows: list[Row] = connection.execute(f"PRAGMA integrity_check({_TOLD})").fetchall()
+    return [str(text) for (text,) in rows if text != "ok"]
 
 
 def _rows(pool: Connections) -> Iterator[Found]:

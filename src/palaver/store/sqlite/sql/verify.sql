@@ -25,3 +25,6 @@ WHERE x.id > ? AND (i.upto IS NULL OR x.id & 0xffffffff >= i.upto) ORDER BY x.id
 SELECT h.id & 0xffffffff, b.body, x.deflated, h.kind, EXISTS (SELECT 1 FROM tokens AS t WHERE t.rowid = h.id)
 FROM headers AS h LEFT JOIN bodies AS b USING (body_no) LEFT JOIN texts AS x ON x.id = h.id
 WHERE h.id >= ? AND h.id < ? ORDER BY h.id LIMIT ?;
+
+-- name: tokens_opened
+SELECT 1 FROM tokens WHERE rowid = 0;
