@@ -85,8 +85,7 @@ class Proof:
         return asked
 
     def sendable(self, name: str, request: Request) -> None:
-        """Hold a request to its profile, to the types of the vendor's own package, to JSON, and to the one rule that all have."""
-        request.check()
+        """Hold a request of a dialog, which holds it to its profile, to the vendor's own types, to JSON, and to the one rule that all have."""
         body = json.loads(request.data.decode("utf-8"), parse_constant=_refuse)
         assert body == thaw(request.body)
         if not request.history:
