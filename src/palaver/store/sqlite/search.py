@@ -124,7 +124,8 @@ def _within(connection: apsw.Connection, query: str, number: int, wanted: Sequen
     """Give candidates of one session, best first: what it costs depends on the session alone, however many others there are."""
     sql = statements()
     found: list[tuple[Hit, str]] = []
-    for dialog_no, dialog_id, session in connection.execute(sql["search_places"], (number,)).fetchall():
+    places: list[Row] = connection.execute(sql["search_places"], (number,)).fetchall()
+    for dialog_no, dialog_id, session in places:
         bounds = (entry_id(dialog_no, 0), entry_id(dialog_no + 1, 0))
         for place, kind, role, deflated in connection.execute(sql["search_within"], (match(query), *bounds)):
             said = zlib.decompress(deflated).decode()
