@@ -22,6 +22,7 @@ from palaver.cli import (
     export,
     imports,
     lab,
+    lab_report,
     quarantine,
     recall,
     retain,
@@ -68,6 +69,7 @@ for command in (
     retain,
     stats,
     lab,
+    lab_report,
 ):
     command.register(app)
 

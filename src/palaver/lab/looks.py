@@ -22,7 +22,7 @@ from palaver.log import Handle
 from palaver.messages import Role, ToolCallContent, canonical_json
 from palaver.view import Block, Exchange, Reason, View
 
-__all__ = ["Look", "Looks", "Shown"]
+__all__ = ["Look", "Looks", "Shown", "part_of"]
 
 _PLACE = {name: index for index, name in enumerate(PARTS)}
 _OF_ROLE = {Role.USER: "user", Role.SYSTEM: "user", Role.ASSISTANT: "assistant", Role.TOOL: "results"}
@@ -125,14 +125,14 @@ class Looks:
         for turn in exchange.turns:
             for block in turn.blocks:
                 size = self.meter.block(block.content)
-                parts[_PLACE[_part(exchange, turn.role, block)]] += size
+                parts[_PLACE[part_of(exchange, turn.role, block)]] += size
                 digest, named = self._content(block)
                 units.append((turn.role.value.encode() + digest, size))
                 names |= named
                 paths |= self._paths(exchange, block)
         around = tokens - sum(parts)  # what stands around messages goes to the part that the exchange begins with
         first = exchange.turns[0]
-        parts[_PLACE[_part(exchange, first.role, first.blocks[0])]] += around
+        parts[_PLACE[part_of(exchange, first.role, first.blocks[0])]] += around
         units[0] = (units[0][0], units[0][1] + around)
         return Look(
             tokens=tokens,
@@ -181,7 +181,7 @@ def _named_places(exchange: Exchange) -> Iterator[tuple[str, int]]:
         yield from ((found[1], int(found[2])) for found in _HANDLE.finditer(words(block.content)))
 
 
-def _part(exchange: Exchange, role: Role, block: Block) -> str:
+def part_of(exchange: Exchange, role: Role, block: Block) -> str:
     """Tell what a block is for."""
     if block.derived == _NOTICE or (block.reason is not None and block.reason is not Reason.UNPAIRED):
         return "placeholders"
@@ -263,16 +263,18 @@ class Shown:
         )
 
     def _compare(self, shown: Sequence[Exchange], place: int, *, same_head: bool) -> None:
-        """Tell how far the view is the one before."""
-        old = self._exchanges
+        """Tell how far the view says what the one before said; from `place` on the exchanges are other ones."""
+        old, look = self._exchanges, self.looks.of
+        most = min(len(old), len(shown))
+        while place < most and look(old[place]).units == look(shown[place]).units:
+            place += 1  # such as one that was pinned meanwhile
         self.goes_on = same_head and place == len(old)
         self.stable = 0
         if not same_head or self._system is None:
             return
         self.stable = self._system.tokens + (self._ends[place - 1] if place else 0)
-        if place < min(len(old), len(shown)):
-            before, after = self.looks.of(old[place]).units, self.looks.of(shown[place]).units
-            for one, other in zip(before, after, strict=False):
+        if place < most:
+            for one, other in zip(look(old[place]).units, look(shown[place]).units, strict=False):
                 if one != other:
                     break
                 self.stable += other[1]

@@ -1,0 +1,125 @@
+"""The page: what the report says, put into one HTML file. Everything that comes from a session goes in as data or escaped."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from html import escape
+from importlib.resources import files
+from pathlib import PurePath
+from typing import Any
+
+from palaver.lab.results import PolicyRow, Run, Table
+from palaver.lab.scores import SCORES
+
+__all__ = ["named", "page"]
+
+_COLUMNS: tuple[tuple[str, str, str], ...] = (
+    ("bill", "bill", "money"),
+    ("regret", "regret", ".2f"),
+    ("hits", "hits", ".2f"),
+    ("stability", "stability", ".2f"),
+    ("tokens", "tokens", ",.0f"),
+    ("frr", "FRR", ".3f"),
+    ("frr_recall", "+ lookup", ".3f"),
+    ("artifacts", "files F1", ".2f"),
+    ("constraints", "rules", ".2f"),
+    ("failures", "failures", ".2f"),
+)
+_INTERVALS = frozenset({"bill", "frr"})
+_SOME = 20
+"""Problems of one kind that the page lists; the folder of the run has all."""
+
+
+def named(row: PolicyRow, run: Run) -> str:
+    """Give the name of a policy, with its stand-in where there are several."""
+    return f"{row.policy} [{row.stand_in}]" if len(run.stand_ins) > 1 else row.policy
+
+
+def page(table: Table, data: Mapping[str, Any], bundle: str) -> str:
+    """Give the page.
+
+    Args:
+        table: The policies over all sessions.
+        data: What its script draws, as JSON values.
+        bundle: The JavaScript that draws charts.
+    """
+    run = table.run
+    title = f"{_many(len(run.policies), 'policy', 'policies')} on {_many(table.sessions, 'recorded session', 'recorded sessions')}"
+    money = "dollars" if run.currency == "USD" else run.currency
+    summary = f"{run.model}, window {run.window or 0:,}" + (f", budget {run.budget:,}" if run.budget else "")
+    packed = base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode()
+    parts = {
+        "title": escape(title),
+        "style": _resource("page.css"),
+        "summary": escape(f"{summary}; bills a session in {money}; palaver {run.version}."),
+        "table": "".join(_table(table)),
+        "problems": "".join(_problems(table)),
+        "meanings": "".join(_meanings()),
+        "data": packed,
+        "bundle": _closed(bundle),
+        "script": _resource("page.js"),
+    }
+    return re.sub(r"%(\w+)%", lambda found: parts[found[1]], _resource("page.html"))
+
+
+def _many(count: int, one: str, more: str) -> str:
+    return f"{count:,} {one if count == 1 else more}"
+
+
+def _resource(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _closed(script: str) -> str:
+    """Give a script that cannot end its element."""
+    return script.replace("</script", "<\\/script")
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield '<div class="scroll"><table><tr><th>policy</th>'
+    yield from (f"<th>{escape(title)}</th>" for _, title, _ in _COLUMNS)
+    yield "<th>cuts</th><th>infeasible</th><th>laws broken</th></tr>"
+    for row in table.rows:
+        kind = "best" if row.best else "bad" if row.status != "ok" or row.broken else ""
+        name = named(row, table.run) + ("" if row.status == "ok" else f" ({row.status})")
+        yield f'<tr class="{kind}"><td>{"* " if row.best else ""}{escape(name)}</td>'
+        yield from (f"<td>{_cell(row, name, form, table.run)}</td>" for name, _, form in _COLUMNS)
+        yield f"<td>{row.cuts:,}</td><td>{row.infeasible:,}</td><td>{row.broken:,}</td></tr>"
+    yield "</table></div>"
+
+
+def _cell(row: PolicyRow, name: str, form: str, run: Run) -> str:
+    score = row.scores.get(name)
+    if score is None or score.value is None:
+        return "-"
+    form = (".3f" if run.currency == "USD" else ",.0f") if form == "money" else form
+    said = format(score.value, form)
+    if name in _INTERVALS and score.low is not None and score.high is not None:
+        said += f" <small>[{format(score.low, form)}, {format(score.high, form)}]</small>"
+    return said
+
+
+def _problems(table: Table) -> Iterator[str]:
+    for text in table.run.assumptions:
+        yield f"<p>{escape(text)}</p>"
+    kinds = Counter(problem.kind for problem in table.problems)
+    if not kinds:
+        yield "<p>Nothing was missing, and nothing failed.</p>"
+    for kind, count in sorted(kinds.items()):
+        yield f"<details><summary>{escape(kind)}: {count:,}</summary><ul>"
+        for problem in [one for one in table.problems if one.kind == kind][:_SOME]:
+            place = [problem.policy, PurePath(problem.source).name, problem.session, f"call {problem.call}"]
+            where = ", ".join(one for one in place if one and one != "call 0")
+            yield f"<li>{escape(f'{where}: ' if where else '')}{escape(problem.text)}</li>"
+        yield f"<li>{count - _SOME:,} more</li></ul></details>" if count > _SOME else "</ul></details>"
+
+
+def _meanings() -> Iterator[str]:
+    yield "<dl>"
+    yield from (f"<dt>{escape(name)}</dt><dd>{escape(what)}</dd>" for name, (what, _) in SCORES.items())
+    yield "</dl>"
