@@ -88,16 +88,15 @@ class Trace:
 def _kept(folded: tuple[Exchange, ...], given: tuple[Exchange, ...], now: tuple[Exchange, ...]) -> tuple[Exchange, ...]:
     """Give exchanges of which those that are as they were are the same objects as before.
 
-    A fold makes those anew that may still change, at the end; what stands before the last one that it did not is as it was.
+    A fold makes those anew that may still change, near the end; what stands before the first of them is as it was.
 
     Args:
         folded: What the fold gave before.
         given: What was given for it.
         now: What the fold gives now.
     """
-    same = min(len(folded), len(now))
-    while same and now[same - 1] is not folded[same - 1]:
-        same -= 1
+    both = min(len(folded), len(now))
+    same = next((index for index in range(both) if folded[index] is not now[index]), both)
     rest = (
         given[index] if index < len(given) and given[index] == now[index] else now[index]
         for index in range(same, len(now))

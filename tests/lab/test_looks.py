@@ -1,0 +1,58 @@
+"""What a view shows, kept from call to call, is what it shows when it is looked at alone."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from palaver.context import Meter
+from palaver.lab.looks import Looks, Shown
+from palaver.lab.metrics import stable_tokens
+from palaver.lab.recorded import trace
+from palaver.lab.things import things, words
+from palaver.testing.conversations import Step, played
+from palaver.testing.log_strategies import plans
+from palaver.testing.policy_strategies import conversations
+from palaver.tokens import counter
+from palaver.view import View, apply, fold
+
+
+def _units(looks: Looks, view: View) -> list[tuple[bytes, int]]:
+    """Give the units of a view as the cache reads them."""
+    return [*looks.system(view).units, *(unit for each in view.exchanges for unit in looks.of(each).units)]
+
+
+@given(steps=conversations(least=3, most=6), data=st.data())
+@settings(deadline=None, max_examples=12)
+def test_looking_at_what_changed_is_looking_at_all(steps: list[Step], data: st.DataObject) -> None:
+    """Tokens, parts, identifiers, files and digest are those of a fresh look; the stable prefix is that of the units."""
+    log = played(steps)
+    calls = trace(log.store, log.dialog)
+    looks = Looks(things(calls), Meter(counter("gpt-4o")))
+    going, before = Shown(looks), None
+    for at in range(log.store.last(log.dialog).seq + 1):
+        view = fold(log.store, log.dialog, at)
+        if data.draw(st.booleans()):
+            view = apply(view, data.draw(plans(view)))
+        going.take(view)
+        fresh = Shown(looks)
+        fresh.take(view)
+        assert (going.tokens, going.parts, going.changed) == (fresh.tokens, fresh.parts, fresh.changed)
+        assert going.tokens == sum(going.parts) == looks.meter.view(view).total
+        assert (going.paths, going.digest()) == (fresh.paths, fresh.digest())
+        said = [words(block.content) for each in view.exchanges for block in each.blocks()]
+        assert all(going.holds(name) for text in said for name in looks.things.names.found(text))
+        if before is not None:
+            assert going.stable == stable_tokens(_units(looks, before), _units(looks, view))
+            assert going.goes_on == (_units(looks, view)[: len(_units(looks, before))] == _units(looks, before))
+        before = view
+
+
+@given(steps=conversations(least=4, most=8))
+@settings(deadline=None, max_examples=12)
+def test_calls_are_where_responses_begin(steps: list[Step]) -> None:
+    """Each response of the whole log is a call, and the view before it holds everything up to the entry before, and not the response."""
+    log = played(steps)
+    found = trace(log.store, log.dialog)
+    assert [call.first for call in found.calls] == list(found.responses)
+    for call, view in found.views():
+        assert view == fold(log.store, log.dialog, call.seq, whole=True)
+        assert call.first not in {each.first for each in view.exchanges}
