@@ -223,6 +223,18 @@ def test_a_provider_that_counts_more_than_we_do_gets_a_smaller_view() -> None:
     assert composed.tokens_after * anchor.correction(books.meter) <= size(view)
 
 
+@pytest.mark.parametrize("name", ["default", "fold", "palaver"])
+@pytest.mark.parametrize("reported", [1, 100, 2_000])
+def test_a_provider_that_reports_less_never_enlarges_a_budget(name: str, reported: int) -> None:
+    """The report says far less than was counted: the budget that was given is kept in our own count all the same."""
+    view = seen(worked(40))
+    books = Ledger(meter=Meter(COUNTER), anchor=Anchor(view, reported))
+    room = Budget.of_input(size(view) * 2 // 3)
+    composed = compose(view, planner(manager(name)), room, COUNTER, ledger=books)
+    assert composed.tokens_after <= room.for_input
+    assert composed.tokens_after == fitted(view, name, room.for_input).tokens_after
+
+
 @pytest.mark.parametrize(("reported", "least", "most"), [(1, 0.5, 1.0), (10**9, 1.0, 2.0)])
 def test_a_report_that_cannot_be_true_corrects_little(reported: int, least: float, most: float) -> None:
     """An aggregate over many calls, or a stray zero: at most by a factor of two, in sixteenths."""

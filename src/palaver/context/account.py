@@ -54,9 +54,12 @@ class Anchor:
         return math.ceil((_TRUST + reported) / (_TRUST + counted) * _STEPS) / _STEPS
 
     def within(self, budget: Budget, meter: Meter) -> Budget:
-        """Give the budget in counted tokens that is as large as this one in the provider's."""
+        """Give the budget in counted tokens that is as large as this one in the provider's, and never larger than it is in counted ones.
+
+        A provider that reports less than was counted makes no room: a budget that somebody set is kept in the count that he sees too.
+        """
         room = int(budget.for_input / self.correction(meter))
-        if room == budget.for_input:
+        if room >= budget.for_input:
             return budget
         return replace(budget, max_tokens=max(room, 1), reserve=0, safety_buffer=0, max_input=None)
 

@@ -109,7 +109,9 @@ def compose(
     if limits and policy.complete:
         raise over_limits(view, budget, books)
     done = _composed(start, policy, room, books, prices, needed)
-    if done.tokens_after > room.for_input:  # what was shortened to its bytes is not shortened again: cut to the tokens from the first
+    if (
+        done.tokens_after > room.for_input
+    ):  # what was shortened to its bytes is not shortened again: cut to the tokens from the first
         start, limits = limited(view, replace(budget, max_bytes=None), books)
         done = _composed(start, policy, room, books, prices, needed)
     spare = 0
