@@ -73,8 +73,9 @@ def test_law_2_a_message_entry_is_read_as_validation_reads_it(source: object, da
     try:
         expected = MessageEntry.model_validate(raw)
     except ValidationError:
-        with pytest.raises(ValidationError):
+        with pytest.raises(InvalidInput) as refused:
             decode_entry(body)
+        assert isinstance(refused.value.__cause__, ValidationError)
         return
     found = decode_entry(body)
 
