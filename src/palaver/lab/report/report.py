@@ -29,7 +29,7 @@ _COLUMNS = (
     "references", "in_view", "reached", "infeasible", "digest",
 )  # fmt: skip
 """The attributes of a call that the page has; the call's number is the first."""
-_WORST = 40
+_WORST = 24
 """Lines of the table of the worst sessions."""
 
 
@@ -174,9 +174,10 @@ def _data(made: _Made, views: Mapping[str, Views]) -> dict[str, Any]:
 
 
 def _policies(table: Table) -> list[dict[str, Any]]:
-    """Give a point of the front for each policy that has one."""
+    """Give a point for each policy that could send every call, or for all where none could."""
     found = []
-    for row in table.rows:
+    able = [row for row in table.rows if not row.infeasible]
+    for row in able or table.rows:
         bill, frr = row.scores.get("bill"), row.scores.get("frr")
         if bill is None or frr is None or bill.value is None or frr.value is None:
             continue

@@ -59,8 +59,8 @@ def front(currency: str) -> Spec:
         "legend": None,
     }
     ends = [
-        {"mark": {"type": "rule", "opacity": 0.45}, "encoding": {**place, "x2": {"field": "bill_high"}, "color": hue}},
-        {"mark": {"type": "rule", "opacity": 0.45}, "encoding": {**place, "y2": {"field": "frr_high"}, "color": hue}},
+        {"mark": {"type": "rule", "opacity": 0.3}, "encoding": {**place, "x2": {"field": "bill_high"}, "color": hue}},
+        {"mark": {"type": "rule", "opacity": 0.3}, "encoding": {**place, "y2": {"field": "frr_high"}, "color": hue}},
     ]
     ends[0]["encoding"]["x"] = {**place["x"], "field": "bill_low"}
     ends[1]["encoding"]["y"] = {**place["y"], "field": "frr_low"}
@@ -159,7 +159,7 @@ def _stacked(transform: list[Spec], hue: Spec, told: tuple[str, ...]) -> Spec:
 
 
 def _rows(name: str, layer: list[Spec]) -> Spec:
-    """Give a chart of small ones below each other, one for each policy, with one scale."""
+    """Give a chart of small ones below each other, one for each policy, each with a scale of its own: `full` would flatten all others."""
     return _chart(
         name,
         facet={
@@ -171,6 +171,7 @@ def _rows(name: str, layer: list[Spec]) -> Spec:
             }
         },
         spec={"width": 780, "height": 84, "layer": layer},
+        resolve={"scale": {"y": "independent"}},
         spacing=6,
     )
 
