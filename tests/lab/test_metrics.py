@@ -32,20 +32,8 @@ from palaver.lab.metrics import (
     survives,
     write_share,
 )
-from palaver.lab.prices import Sheet, sheet
-
-SHEET = Sheet(
-    model="m",
-    currency="USD",
-    input=1.0,
-    cache_read=0.1,
-    cache_write=1.25,
-    output=5.0,
-    lifetime=300.0,
-    least=1_000,
-    source="made up",
-)
-
+from palaver.lab.prices import sheet
+from tests.lab.prices import SHEET
 
 # --- references ------------------------------------------------------------------------------------------------------------
 

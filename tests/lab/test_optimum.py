@@ -7,19 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver.lab.optimum import Load, optimum
-from palaver.lab.prices import Sheet
-
-SHEET = Sheet(
-    model="m",
-    currency="USD",
-    input=1.0,
-    cache_read=0.1,
-    cache_write=1.25,
-    output=5.0,
-    lifetime=300.0,
-    least=0,
-    source="made up",
-)
+from tests.lab.prices import SHEET
 
 
 def _cost(load: Load, cuts: tuple[int, ...]) -> float:

@@ -210,10 +210,10 @@ def _say(found: Table, out: Path | None) -> None:
         + (f", budget {run.budget:,}" if run.budget else "")
         + f"; bills a session in {'dollars' if run.currency == 'USD' else run.currency}."
     )
-    console.print(_grid(found))
+    console.print(_grid(found, console.width))
     console.print(
         "* on the front: no other policy has both a lower bill (recalls charged) and a higher FRR. FRR: of what later calls refer to, in view; "
-        "+lookup: or brought back. Brackets: 95 % of resampled sessions."
+        "+lookup: or brought back. Brackets: 95 % of resampled sessions. Unsent: calls whose budget was infeasible."
     )
     for text in run.assumptions:
         console.print(f"  {text}")
@@ -222,16 +222,40 @@ def _say(found: Table, out: Path | None) -> None:
         console.print(f"Results: {out}")
 
 
-def _grid(found: Table) -> Grid:
+_WIDE = 132
+"""Columns of a terminal from which on every figure and its interval have room."""
+
+
+def _grid(found: Table, width: int) -> Grid:
+    """Make the table: the figures that decide first, all of them where there is room."""
+    wide = width >= _WIDE
     grid = Grid(box=None, pad_edge=False)
-    grid.add_column("policy", no_wrap=True)
-    titles = ("bill", "regret", "hit", "tokens", "FRR", "+lookup", "files F1", "rules", "failures", "cuts", "broken")
-    for title in titles:
-        grid.add_column(title, justify="right", no_wrap=True)
+    grid.add_column("policy", overflow="fold" if wide else "ellipsis", no_wrap=not wide, min_width=12)
+    for title in _TITLES if wide else _NARROW:
+        grid.add_column(title, justify="right", no_wrap=True, min_width=max(len(title), 5))
     several = len(found.run.stand_ins) > 1
     for row in found.rows:
-        grid.add_row(f"{'*' if row.best else ' '} {visible(_name(row, several=several))}", *_cells(row, found.run))
+        cells = dict(zip(_TITLES, _cells(row, found.run, interval=wide), strict=True))
+        name = f"{'*' if row.best else ' '} {visible(_name(row, several=several))}"
+        grid.add_row(name, *(cells[title] for title in (_TITLES if wide else _NARROW)))
     return grid
+
+
+_TITLES = (
+    "bill",
+    "regret",
+    "hit",
+    "tokens",
+    "FRR",
+    "+lookup",
+    "files F1",
+    "rules",
+    "failures",
+    "cuts",
+    "unsent",
+    "broken",
+)
+_NARROW = ("bill", "regret", "tokens", "FRR", "+lookup", "cuts", "unsent", "broken")
 
 
 def _name(row: PolicyRow, *, several: bool) -> str:
@@ -239,20 +263,21 @@ def _name(row: PolicyRow, *, several: bool) -> str:
     return name if row.status == "ok" else f"{name} ({row.status})"
 
 
-def _cells(row: PolicyRow, run: Run) -> Iterator[str]:
+def _cells(row: PolicyRow, run: Run, *, interval: bool) -> Iterator[str]:
     if not row.sessions:
-        yield from ("-",) * 10
+        yield from ("-",) * 11
         yield f"{row.broken:,}"
         return
-    yield _figure(row, "bill", ".3f" if run.currency == "USD" else ",.0f", interval=True)
+    yield _figure(row, "bill", ".3f" if run.currency == "USD" else ",.0f", interval=interval)
     yield _figure(row, "regret", ".2f")
     yield _figure(row, "hits", ".2f")
     yield _figure(row, "tokens", ",.0f")
-    yield _figure(row, "frr", ".3f", interval=True)
+    yield _figure(row, "frr", ".3f", interval=interval)
     for name in ("frr_recall", "artifacts", "constraints", "failures"):
         yield _figure(row, name, ".2f")
     yield f"{row.cuts:,}"
-    yield f"{row.broken:,}" + (f" ({row.infeasible:,} infeasible)" if row.infeasible else "")
+    yield f"{row.infeasible:,}"
+    yield f"{row.broken:,}"
 
 
 def _figure(row: PolicyRow, name: str, form: str, *, interval: bool = False) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from palaver.errors import UnknownModel
@@ -115,17 +115,7 @@ def sheet(model: str, *, lifetime: float | None = None) -> Sheet:
     try:
         found = rates(model)
     except UnknownModel:
-        return Sheet(
-            model=model,
-            currency=RELATIVE.currency,
-            input=RELATIVE.input,
-            cache_read=RELATIVE.cache_read,
-            cache_write=RELATIVE.cache_write,
-            output=RELATIVE.output,
-            lifetime=lives,
-            least=_LEAST,
-            source=RELATIVE.source,
-        )
+        return replace(RELATIVE, model=model, lifetime=lives)
     return Sheet(
         model=model,
         currency="USD",

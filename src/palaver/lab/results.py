@@ -50,8 +50,13 @@ class _Row:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what `to_dict` gave."""
+        return cls(**cls._known(values))
+
+    @classmethod
+    def _known(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Give what this version knows of values."""
         known = {each.name for each in fields(cls)}  # type: ignore[arg-type]  # the same
-        return cls(**{name: value for name, value in values.items() if name in known})
+        return {name: value for name, value in values.items() if name in known}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -347,8 +352,7 @@ class SessionRow(_Row):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what `to_dict` gave."""
-        known = {each.name for each in fields(cls)}
-        given = {name: value for name, value in values.items() if name in known}
+        given = cls._known(values)
         given["problems"] = tuple(Problem.from_dict(one) for one in given.get("problems", ()))
         given["repeated"] = tuple(given.get("repeated", (0, 0)))
         return cls(**given)
@@ -402,8 +406,7 @@ class PolicyRow(_Row):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what `to_dict` gave."""
-        known = {each.name for each in fields(cls)}
-        given = {name: value for name, value in values.items() if name in known}
+        given = cls._known(values)
         given["scores"] = {name: Score.from_dict(one) for name, one in given.get("scores", {}).items()}
         return cls(**given)
 
@@ -447,9 +450,8 @@ class Run(_Row):
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what `to_dict` gave."""
-        known = {each.name for each in fields(cls)}
         given: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in values.items() if name in known
+            name: tuple(value) if isinstance(value, list) else value for name, value in cls._known(values).items()
         }
         return cls(**given)
 
