@@ -3,6 +3,9 @@
 import pytest
 
 from palaver.context import Constraints, Ledger, Meter, compose, constraints, planner
+from palaver.context.manager import Policy
+from palaver.context.policies.default import DefaultContextManager
+from palaver.context.policies.offload import OffloadContextManager
 from palaver.context.presets import LLLM, PRESETS, Preset, SWEAgent
 from palaver.log import Pin, Place
 from palaver.testing.logs import Log, model, user
@@ -18,7 +21,7 @@ RULES = [
     "The request may have at most 250 ms.",
 ]
 RECORDING = [each for each in PRESETS if each not in {LLLM, SWEAgent}]
-"""The presets whose stand-in is a record; a notice says where to look, and its facts go with it."""
+"""The presets whose stand-in is a record."""
 
 
 def told(rules: list[str]) -> Log:
@@ -48,21 +51,48 @@ def test_the_list_can_be_changed_by_hand() -> None:
     assert Constraints().add("a").remove("a").added == ()
 
 
-@pytest.mark.parametrize("preset", PRESETS, ids=lambda each: each.name)
-def test_constraints_are_listed_after_fifty_compactions(preset: type[Preset]) -> None:
-    """Committed again and again, under every preset: the list is the same, and where a record stands all of them are inline."""
-    log, made, commits = told(RULES), preset(), 0
-    for turn in range(55):
+EVERY = [*PRESETS, DefaultContextManager, OffloadContextManager]
+"""Every policy that leaves something out."""
+
+
+@pytest.mark.parametrize("preset", EVERY, ids=lambda each: each.name)
+def test_fifty_compactions_keep_constraints_and_pins_inline_and_all_paths_and_commands_in_reach(
+    preset: type[Policy],
+) -> None:
+    """Committed fifty times, under every policy: bounded; constraints and pins word for word; each path and command of the log is told or has a handle."""
+    log, made, commits, turn = told(RULES), preset(), 0, 0
+    log.put(user("Call it heron."))
+    log.put(Pin(target=Place(dialog=log.dialog, seq=log.store.last(log.dialog).seq)))
+    while commits < 50:
         log.put(*run(f"c{turn}", f"pytest tests/test_{turn}.py", PAGE), user(f"Next {turn}."))
         composed = fitted(seen(log), made, 4_500)
+        assert composed.tokens_after <= 4_500
+        said = "\n".join(texts(composed.view))
+        assert [rule for rule in (*RULES, "Call it heron.") if rule not in said] == []
         if composed.tokens_after < size(seen(log)) * 0.95:
             commit(log, composed)
             commits += 1
-    assert commits >= 12
-    assert {said.text for said in constraints(seen(log))} == set(RULES)
-    if preset in RECORDING:
-        said = "\n".join(texts(seen(log)))
-        assert all(rule in said for rule in RULES)
+        turn += 1
+        assert turn < 400
+    view = seen(log)
+    assert {said.text for said in constraints(view)} == set(RULES)
+    shown = {place for x in view.exchanges for run_ in x.runs for place in range(run_.start, run_.stop)}
+    gone = {handle.seq for omission in view.omissions for handle in omission.handles()}
+    worked = {header.seq for header in log.store.headers(log.dialog) if header.kind == "message"}
+    assert worked <= shown | gone
+
+
+@pytest.mark.parametrize("preset", EVERY, ids=lambda each: each.name)
+@pytest.mark.parametrize("tokens", [700, 900, 1_200, 2_000])
+def test_constraints_are_inline_in_small_rooms_too(preset: type[Policy], tokens: int) -> None:
+    """Where a record would say too little, and where the policy's plan is not enough: they are told with whatever stands there."""
+    log = told(RULES)
+    for turn in range(30):
+        log.put(*run(f"c{turn}", f"pytest tests/test_{turn}.py", PAGE), user(f"Next {turn}."))
+        if turn % 10 == 9:
+            commit(log, fitted(seen(log), preset(), tokens))
+    said = "\n".join(texts(fitted(seen(log), preset(), tokens).view))
+    assert [rule for rule in RULES if rule not in said] == []
 
 
 @pytest.mark.parametrize("preset", RECORDING, ids=lambda each: each.name)

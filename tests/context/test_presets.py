@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from palaver import Dialog
 from palaver.context import POLICIES, Ledger, Meter, compose, fit, planner, policy
+from palaver.context.manager import Policy
 from palaver.context.presets import (
     LLLM,
     PRESETS,
@@ -100,6 +102,21 @@ def test_a_preset_is_registered_by_name_and_says_where_it_comes_from() -> None:
     for each in PRESETS:
         module = __import__(each.__module__, fromlist=["__doc__"])
         assert "Source" in (module.__doc__ or "") or each is Palaver
+
+
+@pytest.mark.parametrize("name", [*NAMES, "scheduled", "default"])
+def test_a_policy_object_made_for_no_model_takes_the_dialogs(name: str) -> None:
+    """`DefaultContextManager()` given as an object composes as its name does: by the budget of the model that is asked, and stays as it is."""
+    by_name, by_object = policy(name, "gpt-4o"), policy(name)
+    assert isinstance(by_name, Policy)
+    assert isinstance(by_object, Policy)
+    dialog = Dialog(owner="a")
+    dialog.put_text("hi")
+    assert dialog.compose(by_object, model="gpt-4o").tokens_after
+    assert by_object.budget_for("gpt-4o") == by_name.budget
+    assert by_name.budget_for("gpt-5") == by_name.budget
+    with pytest.raises(InvalidInput):
+        by_object.budget_for("")
 
 
 # --- every preset -----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from palaver.context.ledger import Ledger
 from palaver.context.limits import bytes_over, limited, over_limits, require_limits
 from palaver.context.measure import Meter, Size
 from palaver.context.record.carried import carried
+from palaver.context.record.notice_of import NoticeOf
 from palaver.errors import InfeasibleBudget
 from palaver.tokens import Budget, Counter, Rates
 from palaver.view import Plan, View, apply
@@ -171,6 +172,7 @@ def _finished(view: View, size: Size, books: Ledger, budget: Budget) -> tuple[Vi
     """Do what is left to do; the very same view when it fits."""
     if size.total <= budget.for_input:
         return view, Plan(policy=NAME), size
-    rest = carried(view, fallback(view, books.meter, Room.of(budget, size)), books.sources)
+    told = NoticeOf(books.sources, books.constraints)
+    rest = carried(view, fallback(view, books.meter, Room.of(budget, size), stand_in=told), books.sources)
     final = apply(view, rest)
     return final, rest, books.meter.view(final)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from palaver.context.ground import Done, Form, Ground, Layout, Room
+from palaver.context.ground import Done, Form, Ground, Layout, Room, StandIn
 from palaver.context.measure import Measure
 from palaver.context.notice import NOTICE
 from palaver.context.operators import DROP_OLDEST, OFFLOAD, Edit, in_phases
@@ -30,21 +30,26 @@ IN_STEPS = in_phases(OFFLOAD, DROP_OLDEST)
 """What is done before the last resort."""
 
 
-def fallback(view: View, meter: Measure, room: Room, edit: Edit = IN_STEPS) -> Plan:
+def fallback(view: View, meter: Measure, room: Room, edit: Edit = IN_STEPS, stand_in: StandIn = NOTICE) -> Plan:
     """Plan what is left to do; an empty plan when the view fits.
+
+    What stands for exchanges gives way to a bare notice before one that must be in the view would not fit, and that to nothing.
 
     Args:
         view: The view.
         meter: The unit in which it must fit.
         room: The room for its exchanges, in that unit.
         edit: What to do in steps before the last resort.
+        stand_in: What stands for exchanges that are left out.
     """
-    ground = Ground(view, meter, room, NOTICE)
+    ground = Ground(view, meter, room, stand_in)
     if sum(map(ground.whole, range(len(view.exchanges)))) <= room.high:
         return Plan(policy=NAME)
     layout = laid_out(ground, edit)
     if layout.size > room.high:
         layout = _to_the_floor(ground, layout)
+    if stand_in is not NOTICE and (layout.size > room.high or not layout.told):
+        return fallback(view, meter, room, edit)
     return plan_of(ground, layout, NAME)
 
 

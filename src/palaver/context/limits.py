@@ -18,6 +18,7 @@ from palaver.context.notice import NOTICE
 from palaver.context.operators import DEGRADE_MEDIA, DROP_OLDEST, in_phases
 from palaver.context.operators.offload import offload
 from palaver.context.record.carried import carried
+from palaver.context.record.notice_of import NoticeOf
 from palaver.context.steps import laid_out, plan_of
 from palaver.errors import InfeasibleBudget
 from palaver.tokens import Budget
@@ -74,7 +75,7 @@ def limited(view: View, budget: Budget, books: Ledger, *, spare: int = 0) -> tup
             continue
         room = Room.within(most, size)
         if measure is books.bytes:
-            plan = fallback(view, measure, room, _BYTES_IN_STEPS)
+            plan = fallback(view, measure, room, _BYTES_IN_STEPS, NoticeOf(books.sources, books.constraints))
         else:
             ground = Ground(view, measure, room, NOTICE)
             plan = plan_of(ground, laid_out(ground, DEGRADE_MEDIA), NAME)

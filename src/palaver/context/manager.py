@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from copy import copy
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
@@ -101,6 +102,19 @@ class Policy(ContextManager):
             InvalidInput: The policy was made without a model and without a window.
         """
         return Budget.parse(self._words, self.model_name or None)
+
+    def budget_for(self, model_name: str) -> Budget:
+        """Give what one request may occupy; where the policy was made for no model and no window, with a model.
+
+        Raises:
+            InvalidInput: There is no model here either.
+        """
+        if self.model_name or self.max_tokens is not None or not model_name:
+            return self.budget
+        made = copy(self)
+        vars(made).pop("budget", None)  # what was found out for no model
+        made.model_name = model_name
+        return made.budget
 
     @cached_property
     def counter(self) -> ModelCounter:

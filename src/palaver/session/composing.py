@@ -93,7 +93,7 @@ def composing(  # noqa: PLR0913 - what is composed, and what of the dialog it ne
     if budget is not None:
         allowed = Budget.parse(budget, counting or None)
     else:
-        allowed = manager.budget if isinstance(manager, Policy) else NO_LIMIT
+        allowed = manager.budget_for(counting) if isinstance(manager, Policy) else NO_LIMIT
     books = Ledger(meter=Meter(counter(counting)), sources=sources)
     return Composing(view=view, manager=manager, model=counting, budget=allowed, ledger=books, derive=derive)
 

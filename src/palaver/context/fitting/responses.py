@@ -80,14 +80,14 @@ def _said(kind: str, item: Mapping[str, Any]) -> Content:
         return ToolCallContent(id=str(item.get("call_id") or ""), name=str(item.get("name") or ""), args=words)
     if kind == _REASONING:
         summary = item.get("summary")
-        texts = [part.get("text") for part in summary if isinstance(part, Mapping)] if _is_list(summary) else []
+        texts = (
+            [part.get("text") for part in summary if isinstance(part, Mapping)]
+            if isinstance(summary, list | tuple)
+            else []
+        )
         said = "\n\n".join(text for text in texts if isinstance(text, str))
         return ThinkingContent(said, provider="openai", artefact=dict(item))
     return UnknownContent(type=kind, **{key: value for key, value in item.items() if key != "type"})
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | tuple)
 
 
 def written(piece: Piece, own: Mapping[str, Any]) -> Iterator[_Dict]:

@@ -7,8 +7,8 @@ from typing import ClassVar
 from palaver.context.ground import Ground, Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
-from palaver.context.notice import NOTICE
 from palaver.context.operators import DROP_OLDEST, recalled_first
+from palaver.context.record import NoticeOf
 from palaver.context.steps import laid_out, plan_of
 from palaver.tokens import SAFETY_BUFFER, Budget, Rates
 from palaver.view import Plan, View
@@ -32,5 +32,6 @@ class DefaultContextManager(Policy):
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
         """Say which exchanges to drop."""
-        ground = Ground(view, ledger.meter, Room.of(budget, ledger.meter.view(view)), NOTICE)
+        told = NoticeOf(ledger.sources, ledger.constraints)
+        ground = Ground(view, ledger.meter, Room.of(budget, ledger.meter.view(view)), told)
         return plan_of(ground, laid_out(ground, recalled_first(DROP_OLDEST)), self.name)

@@ -7,9 +7,9 @@ from typing import ClassVar
 from palaver.context.ground import Ground, Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
-from palaver.context.notice import NOTICE
 from palaver.context.operators import DROP_OLDEST, in_phases, recalled_first
 from palaver.context.operators.offload import THRESHOLD, offload
+from palaver.context.record import NoticeOf
 from palaver.context.steps import laid_out, plan_of
 from palaver.errors import InvalidInput
 from palaver.tokens import Budget, Rates
@@ -51,6 +51,7 @@ class OffloadContextManager(Policy):
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
         """Say which outputs to set aside."""
-        ground = Ground(view, ledger.meter, Room.of(budget, ledger.meter.view(view)), NOTICE)
+        told = NoticeOf(ledger.sources, ledger.constraints)
+        ground = Ground(view, ledger.meter, Room.of(budget, ledger.meter.view(view)), told)
         edit = recalled_first(in_phases(offload(self.threshold), DROP_OLDEST))
         return plan_of(ground, laid_out(ground, edit), self.name)

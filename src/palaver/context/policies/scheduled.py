@@ -84,6 +84,10 @@ class Scheduled(Policy):
         """What one request may occupy: what the preset says."""
         return self.policy.budget
 
+    def budget_for(self, model_name: str) -> Budget:
+        """Give what one request may occupy; where the preset was made for no model and no window, with a model."""
+        return self.policy.budget_for(model_name)
+
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
         """Say what to change, and when that pays."""
         sheet = self.prices or (PriceSheet() if prices is None else PriceSheet.of(prices))

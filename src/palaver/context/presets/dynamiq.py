@@ -106,6 +106,13 @@ class Dynamiq(Preset):
             }
         super().__init__(model_name, max_tokens, **{**limits, **words})
 
+    def budget_for(self, model_name: str) -> Budget:
+        """Give what one request may occupy; where the policy was made for no model and no window, with a model."""
+        if self.model_name or self.max_tokens is not None or not model_name:
+            return self.budget
+        words = {word: value for word, value in self._words.items() if value is not None}
+        return Dynamiq(model_name, config=self.config, **words).budget
+
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
         """Say what to change; nothing when it is not enabled."""
         return super().plan(view, ledger, budget, prices) if self.config.enabled else Plan(policy=self.name)

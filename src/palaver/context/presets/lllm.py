@@ -12,9 +12,9 @@ from typing import ClassVar
 from palaver.context.ground import Room
 from palaver.context.keeps import first_messages
 from palaver.context.ledger import Ledger
-from palaver.context.notice import NOTICE
 from palaver.context.operators import DROP_OLDEST
 from palaver.context.presets.preset import Preset, Recipe
+from palaver.context.record import NoticeOf
 
 __all__ = ["LLLM"]
 
@@ -24,6 +24,11 @@ class LLLM(Preset):
 
     name: ClassVar[str] = "lllm"
 
-    def recipe(self, room: Room, ledger: Ledger) -> Recipe:  # noqa: ARG002 - it needs nothing besides
+    def recipe(self, room: Room, ledger: Ledger) -> Recipe:
         """Drop the oldest but the first."""
-        return Recipe(room=room, edit=DROP_OLDEST, stand_in=NOTICE, keeps=(first_messages(1),))
+        return Recipe(
+            room=room,
+            edit=DROP_OLDEST,
+            stand_in=NoticeOf(ledger.sources, ledger.constraints),
+            keeps=(first_messages(1),),
+        )

@@ -13,10 +13,9 @@ from typing import ClassVar
 from palaver.context.ground import Room
 from palaver.context.keeps import first_asks, latest_plan
 from palaver.context.ledger import Ledger
-from palaver.context.notice import NOTICE
 from palaver.context.operators import DROP_OLDEST, Cap, Cut, Mask, cap, dropping, mask, together
 from palaver.context.presets.preset import Preset, Recipe
-from palaver.context.record import RecordOf
+from palaver.context.record import NoticeOf, RecordOf
 from palaver.context.texts import lines_omitted, preview
 
 __all__ = ["CAT", "SWEAgent"]
@@ -52,7 +51,7 @@ class SWEAgent(Preset):
         self.largest = largest
         super().__init__(model_name, max_tokens, **budget)
 
-    def recipe(self, room: Room, ledger: Ledger) -> Recipe:  # noqa: ARG002 - it needs nothing besides
+    def recipe(self, room: Room, ledger: Ledger) -> Recipe:
         """Mask at every step; drop the oldest only where even that is too large."""
         masked = mask(Mask(n=self.n, polling=self.polling, words=lines_omitted))
         capped = cap(Cap(characters=self.largest, shown=_WINDOW, words=preview))
@@ -60,7 +59,7 @@ class SWEAgent(Preset):
             room=room,
             always=together(capped, masked),
             edit=DROP_OLDEST,
-            stand_in=NOTICE,
+            stand_in=NoticeOf(ledger.sources, ledger.constraints),
             keeps=(first_asks(),),
         )
 

@@ -3,6 +3,7 @@
 from palaver.context.record.carried import carried
 from palaver.context.record.constraints import Constraints, constraints
 from palaver.context.record.facts import Command, Facts, File, Said, Trouble
+from palaver.context.record.notice_of import NoticeOf
 from palaver.context.record.recorder import Recorder
 from palaver.context.record.stand_in import RecordOf
 from palaver.context.record.telling import told
@@ -12,6 +13,7 @@ __all__ = [
     "Constraints",
     "Facts",
     "File",
+    "NoticeOf",
     "RecordOf",
     "Recorder",
     "Said",

@@ -1,0 +1,106 @@
+"""What stands for exchanges that were dropped and not folded: a notice, with what the user said must or must not be.
+
+A notice says where to look. A constraint must not have to be looked for: it is told in the user's own words, whichever policy drops the
+message that it was said in. All else that is known goes with the notice unseen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from palaver.context.ground import Ground, Layout
+from palaver.context.notice import NOTICE
+from palaver.context.record.carried import begun, sources_of
+from palaver.context.record.constraints import Constraints
+from palaver.context.record.facts import Facts
+from palaver.context.record.recorder import Recorder, Sources
+from palaver.context.record.telling import told
+from palaver.context.texts import notice
+from palaver.messages import Role
+from palaver.view import Insert, Reason, View
+
+__all__ = ["MOST", "SHARE", "NoticeOf"]
+
+SHARE = 4
+"""At most a quarter of the room is for what stands for exchanges that were left out."""
+
+MOST = 4_000
+"""Tokens that it has at most: its facts are carried beside its text, and all of them can be recalled."""
+
+_ANY = 2**53
+"""Room for whatever there is."""
+
+
+@dataclass(eq=False)
+class NoticeOf:
+    """A notice, and behind it the constraints that were said in what was left out; no longer than a notice where there are none.
+
+    Attributes:
+        sources: Gives blocks as they were recorded, or None.
+        constraints: What the user changed by hand in the list of his constraints.
+        most: Tokens that it has at most, where the room is large.
+    """
+
+    sources: Sources | None = None
+    constraints: Constraints = field(default_factory=Constraints)
+    most: int = MOST
+    _known: tuple[View, Sequence[int]] | None = field(default=None, repr=False)
+
+    @property
+    def reason(self) -> Reason:
+        """Why they are left out."""
+        return NOTICE.reason
+
+    def room(self, ground: Ground, upto: int) -> int:
+        """Give the size of the longest one that could be needed so far: no later exchange changes it."""
+        rules = self._rules(ground)[upto] if ground.view.exchanges else 0
+        return NOTICE.room(ground, upto) + min(rules, self._room(ground))
+
+    def inserts(self, ground: Ground, layout: Layout) -> tuple[Insert, ...]:
+        """Make it."""
+        missing = tuple(ground.missing(layout))
+        gone = [ground.view.exchanges[index] for index in missing]
+        facts = Recorder(sources=self.sources, begun=begun(ground.view, missing)).take(gone).facts()
+        facts = self.constraints.applied(facts)
+        if not facts.rules or not gone:
+            return NOTICE.inserts(ground, layout)
+        head = notice(ground.dropped(layout))
+        rules = min(self._rules(ground)[max(missing)], self._room(ground))
+        line = Insert(
+            before=ground.gap(layout),
+            text=told(_only_rules(facts), head, ground.meter.text(head) + rules, ground.meter.text),
+            label="notice",
+            sources=sources_of(gone),
+            facts=facts.to_json(),
+            trust=min(block.trust for exchange in gone for block in exchange.blocks()),
+        )
+        return (line,)
+
+    def _room(self, ground: Ground) -> int:
+        return max(min(ground.room.high // SHARE, self.most), 0)
+
+    def _rules(self, ground: Ground) -> Sequence[int]:
+        """Give for each exchange what telling all constraints needs that were said up to it."""
+        if self._known is None or self._known[0] is not ground.view:
+            self._known = (ground.view, tuple(self._summed(ground)))
+        return self._known[1]
+
+    def _summed(self, ground: Ground) -> Iterator[int]:
+        needed = _needed(self.constraints.applied(Facts()), ground)
+        for exchange in ground.view.exchanges:
+            if exchange.derived or exchange.role is Role.USER:
+                needed += _needed(Recorder(sources=self.sources).take([exchange]).facts(), ground)
+            yield needed
+
+
+def _needed(facts: Facts, ground: Ground) -> int:
+    """Give the size of telling the constraints among facts; a little more, because pieces can count less than their whole."""
+    if not facts.rules:
+        return 0
+    count = ground.meter.text
+    return count(told(_only_rules(facts), "", _ANY, count)) + count(" (+ 000 more)") + len(facts.rules)
+
+
+def _only_rules(facts: Facts) -> Facts:
+    return Facts(rules=facts.rules, more={name: count for name, count in facts.more.items() if name == "rules"})
