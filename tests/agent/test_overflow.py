@@ -4,10 +4,15 @@ from typing import Any
 
 import pytest
 
-from palaver import ContextManager, DefaultContextManager, Prompt
+from palaver import AutoCompact, ContextManager, DefaultContextManager, Plan, Prompt, Session
 from palaver.agent import Agent
+from palaver.context import Ledger
+from palaver.context.policies.fold import FoldContextManager as Fold
+from palaver.context.triggers import Tokens
 from palaver.errors import CallbackFailed, InfeasibleBudget, ModelCallFailed
-from palaver.log.entries import Compaction
+from palaver.log.entries import Compaction, Custom
+from palaver.session.attempts import REJECTED
+from palaver.tokens import Budget, Rates
 from palaver.view import View
 from tests.agent.helper import MODEL, calling, entries, kinds, roles, scripted, sent
 from tests.agent.test_contract import look, word_first
@@ -46,6 +51,64 @@ def test_a_second_overflow_is_a_typed_failure() -> None:
         agent.respond()
     assert len(provider.requests) == 2
     assert kinds(agent.current_dialog).count("compaction") == 1
+
+
+def test_a_compaction_by_hand_or_by_a_trigger_does_not_take_the_place_of_a_measured_one() -> None:
+    """The view was made smaller since the newest message, and not by enough: an overflow is still measured, and the model asked once more."""
+    for compact in (None, AutoCompact(triggers=(Tokens(limit=2_000),), budget=5_000)):
+        agent, provider = scripted([OVERFLOW, "short enough"], compact=compact)
+        talkative(agent)
+        agent.receive("go")
+        if compact is None:
+            agent.current_dialog.compact(budget=5_000).approve()
+        assert agent.respond().content == "short enough"
+        assert len(provider.requests) == 2
+        assert kinds(agent.current_dialog).count("compaction") == 2
+
+
+def test_a_compaction_by_somebody_else_meanwhile_is_no_failure() -> None:
+    """While room is made for a request that was too long, another process compacts: its view is sent, and the turn goes on."""
+    agent, provider = scripted([OVERFLOW, "short enough"], context_manager=None)
+    talkative(agent)
+    agent.receive("go")
+    dialog, beaten = agent.current_dialog, False
+
+    class Beaten(Fold):
+        def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+            nonlocal beaten
+            if not beaten:
+                beaten = True
+                other = Session.open(dialog.store.node(dialog.dialog_id).session_id, dialog.store)
+                other.dialog(dialog.dialog_id).compact(budget=2_000).approve()
+            return super().plan(view, ledger, budget, prices)
+
+    agent.compact = AutoCompact(triggers=(), policy=Beaten())
+    assert agent.respond().content == "short enough"
+    assert len(provider.requests) == 2
+    assert kinds(dialog).count("compaction") == 1
+
+
+def test_a_policy_that_raises_while_compacting_ends_no_turn() -> None:
+    """Bad input of the issue: for a trigger and for an overflow the default policy decides, and the log says what the other one raised."""
+
+    class Broken(Fold):
+        def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+            del ledger, budget, prices
+            raise ZeroDivisionError(view.at)
+
+    for triggers, said in (((Tokens(limit=2_000),), ["ok"]), ((), [OVERFLOW, "ok"])):
+        agent, _ = scripted(said, compact=AutoCompact(triggers=triggers, policy=Broken()))
+        talkative(agent)
+        agent.receive("go")
+        assert agent.respond().content == "ok"
+        (made,) = [entry for entry in entries(agent.current_dialog) if isinstance(entry, Compaction)]
+        assert made.policy == "default"
+        told = [
+            entry
+            for entry in entries(agent.current_dialog)
+            if isinstance(entry, Custom) and entry.custom_type == REJECTED
+        ]
+        assert "ZeroDivisionError" in str(told[0].data)
 
 
 def test_what_cannot_be_made_smaller_is_a_typed_failure_at_once() -> None:

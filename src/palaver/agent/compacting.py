@@ -8,8 +8,9 @@ from palaver.agent.auto_compact import AutoCompact
 from palaver.agent.events import Compacted
 from palaver.agent.run import Run
 from palaver.context.triggers import Fired, Overflow, fired
-from palaver.errors import Conflict, ContextOverflow, InfeasibleBudget, InvalidInput, ModelCallFailed
+from palaver.errors import Conflict, ContextOverflow, InfeasibleBudget, InvalidInput, ModelCallFailed, PalaverError
 from palaver.session import CompactionPreview
+from palaver.session.attempts import attempt_of, rejection
 from palaver.session.composing import tokens_of
 from palaver.tokens import Budget
 
@@ -18,12 +19,18 @@ __all__ = ["compact_if_due", "make_room"]
 _ROOM = 0.8
 """The share of what fits that the smaller view may take: the answers and results to come need the rest."""
 
+_LAST = "default"
+"""The policy that decides when no other one can: it is ours, and never raises."""
+
 _UNTOLD = 0.5
 """The share of its size that a view keeps when the provider does not say by how much it was too long."""
 
 
 async def compact_if_due(run: Run) -> None:
-    """Commit a smaller view, if a trigger fires and there is one worth it. Whatever cannot be done, the turn goes on as it is."""
+    """Commit a smaller view, if a trigger fires and there is one worth it. Whatever cannot be done, the turn goes on as it is.
+
+    Where a policy of the caller's raises, that is recorded, and the default policy decides.
+    """
     how = run.settings.compact
     if how is None:
         return
@@ -32,12 +39,29 @@ async def compact_if_due(run: Run) -> None:
     if cause is None:
         return
     try:
-        preview = await _preview(run, how, cause)
+        preview = await _previewed(run, how, cause)
         if preview.worthwhile:
             await _approved(run, preview)
     except (Conflict, InfeasibleBudget, InvalidInput):
         # somebody else compacted meanwhile; or nothing can be left out, and then the provider has the last word
         run.dialog.reload()
+
+
+async def _previewed(run: Run, how: AutoCompact, cause: Fired) -> CompactionPreview:
+    try:
+        return await _preview(run, how, cause)
+    except PalaverError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything, and is no reason to end a turn
+        _failed(run, cause, error)
+    return await _preview(run, replace(how, policy=_LAST), cause)
+
+
+def _failed(run: Run, cause: Fired, error: Exception) -> None:
+    """Have the log say that a policy of the caller's raised."""
+    size = tokens_of(run.dialog.view(), run.settings.model)
+    why = f"the policy raised {type(error).__name__}: {error}"
+    run.dialog.annotate(rejection(attempt_of(cause, "", None), why, (size, size)))
 
 
 async def _preview(run: Run, how: AutoCompact, cause: Fired) -> CompactionPreview:
@@ -80,6 +104,14 @@ async def make_room(run: Run, overflow: ContextOverflow) -> None:
             await _approved(run, preview)
         except (InfeasibleBudget, InvalidInput):
             continue  # the floor does not fit, or the policy does not make it smaller: the next one may
+        except Conflict:  # somebody else made it smaller meanwhile
+            run.dialog.reload()
+            run.look()
+        except PalaverError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything: the next one decides
+            _failed(run, cause, error)
+            continue
         return
     raise ModelCallFailed(
         overflow, session=run.session, hint="What every view must hold is larger than the model's window."
@@ -102,4 +134,4 @@ def _ways(run: Run) -> list[AutoCompact]:
     how, own = run.settings.compact, run.settings.context_manager
     found = [] if how is None else [how]
     found += [] if own is None else [AutoCompact(policy=own)]
-    return [*found, AutoCompact(policy="default")]
+    return [*found, AutoCompact(policy=_LAST)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from palaver.context.triggers import Overflow
 from palaver.ids import DialogId
 from palaver.log import Reader, decode_entry
 from palaver.log.entries import (
@@ -95,7 +96,8 @@ class Turn:
         executed: The calls that have results, for finding repetitions.
         said: Whether somebody said something since the newest answer.
         overtaken: Whether that was said after the turn had stopped: calls that nobody decided about are given up then.
-        compacted: Whether the view was made smaller since the newest message.
+        compacted: Whether the view was made smaller since the newest message because a request was too long. What a person, a trigger or
+            a schedule made smaller was not measured by what the provider said, and is no reason not to do so once.
         inbox: Messages that arrived and are not delivered yet, by the number of their entry.
         seen: The number of the next entry to look at.
     """
@@ -151,7 +153,7 @@ class Turn:
                     self.decisions[call] = entry
             case Inbox(message=message):
                 self.inbox[seq] = message
-            case Compaction():
+            case Compaction(attempt=attempt) if attempt is not None and attempt.get("trigger") == Overflow.name:
                 self.compacted = True
             case _:
                 self._mark(seq, entry)
