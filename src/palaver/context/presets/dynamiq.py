@@ -110,7 +110,7 @@ class Dynamiq(Preset):
         """Give what one request may occupy; where the policy was made for no model and no window, with a model."""
         if self.model_name or self.max_tokens is not None or not model_name:
             return self.budget
-        words = {word: value for word, value in self._words.items() if value is not None}
+        words: dict[str, Any] = {word: value for word, value in self._words.items() if value is not None}
         return Dynamiq(model_name, config=self.config, **words).budget
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
