@@ -678,12 +678,30 @@ class AgentFailure(PalaverError):
 
 
 class ModelCallFailed(AgentFailure):
-    """The model could not be asked, as often as that was allowed; ``error`` is the last :class:`ProviderError`."""
+    """The model could not be asked, as often as that was allowed.
 
-    def __init__(self, error: ProviderError, *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
-        """Say what the provider's error says."""
+    Attributes:
+        error: The last :class:`ProviderError`.
+        place: The handle of the block that a refusal is about, by the place in the request that it names; empty where it names none.
+    """
+
+    def __init__(
+        self,
+        error: ProviderError,
+        *,
+        session: Any,  # noqa: ANN401 - as above
+        place: str = "",
+        hint: str = "",
+    ) -> None:
+        """Say what the provider's error says, and how the session goes on without the block that it is about."""
+        if place:
+            hint = (
+                hint
+                or f"It is about {place}: `palaver quarantine {place}`, or dialog.quarantine, sets that block aside."
+            )
         super().__init__(error.message, session=session, hint=hint or error.hint)
         self.error = error
+        self.place = place
 
 
 class RepairFailed(AgentFailure):

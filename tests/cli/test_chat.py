@@ -17,7 +17,7 @@ from palaver.log import decode_entry
 from palaver.session import Session
 from palaver.store import Store, open_store
 from tests.cli.chats import Chats, call
-from tests.cli.commands import PROGRAM, Ran
+from tests.cli.commands import PROGRAM, Ran, run
 from tests.tools import everything
 
 
@@ -181,6 +181,22 @@ def test_a_turn_that_failed_is_tried_again_when_asked(chats: Chats) -> None:
     ran = chats.pipe("One\n/continue\n/continue\n", "-m", chats.script(refused, "Now."))
     assert ran.out == "Now.\n"
     assert "there is nothing to go on with" in ran.err
+
+
+def test_a_block_that_is_refused_is_set_aside_and_the_turn_is_tried_again(chats: Chats) -> None:
+    """A refusal that names its block is told with the handle; /quarantine sets that block aside, and the model is asked again without it."""
+    said = "messages.1.content: blocked by a filter"
+    model = chats.script({"error": {"kind": "RequestRefused", "message": said, "status": 400}}, "Fine.")
+    ran = chats.pipe(
+        "poison\n/quarantine\n/quarantine\n/quarantine nonsense\n", "-m", model, "-s", "bad", "--system", "Read."
+    )
+    assert ran.out == "Fine.\n"
+    assert "/quarantine sets that block aside" in ran.err
+    assert "No refusal named a block" in ran.err
+    assert "'nonsense' is no handle" in ran.err
+    seen = run("view", "bad", "--store", chats.store).out
+    assert "set aside" in seen
+    assert "poison" not in seen
 
 
 @pytest.mark.parametrize(

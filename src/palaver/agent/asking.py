@@ -22,6 +22,7 @@ from palaver.errors import (
     PalaverError,
     ProviderError,
     RepairFailed,
+    RequestRefused,
     StepsExhausted,
 )
 from palaver.ids import new_message_id
@@ -99,11 +100,19 @@ async def _answered(run: Run, closing: str) -> InvokeResult:
             raise ModelCallFailed(overflow, session=run.session) from overflow
         await make_room(run, overflow)
     except ProviderError as error:
-        raise ModelCallFailed(error, session=run.session) from error
+        raise _unanswered(run, error) from error
     try:
         return await _tried(run, closing)
     except ProviderError as error:
-        raise ModelCallFailed(error, session=run.session) from error
+        raise _unanswered(run, error) from error
+
+
+def _unanswered(run: Run, error: ProviderError) -> ModelCallFailed:
+    """Give the failure; of a refusal with the block that it is about, which would be refused with every request to come."""
+    place = None
+    if isinstance(error, RequestRefused) and run.request is not None:
+        place = run.dialog.blamed(run.request, error.message)
+    return ModelCallFailed(error, session=run.session, place=str(place or ""))
 
 
 async def _tried(run: Run, closing: str) -> InvokeResult:
@@ -145,7 +154,7 @@ async def _followed(run: Run, closing: str, asked: Asked) -> InvokeResult:
     args: dict[str, Any] = {"stream": run.sink.heard, **settings.model_args}
     if closing:
         args["tool_choice"] = "none"
-    run.hearing, run.asked = None, False
+    run.hearing, run.asked, run.request = None, False, None
     run.require_in_hand()
     try:
         result = await settings.invoker.invoke(

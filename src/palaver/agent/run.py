@@ -22,6 +22,7 @@ from palaver.models import Assembly, Event
 from palaver.prompts import Prompt
 from palaver.session import Dialog
 from palaver.tools import Toolbox
+from palaver.wire import Request
 
 __all__ = ["Run"]
 
@@ -44,6 +45,7 @@ class Run:
         suspended: Calls of sub-agents that wait for a decision.
         hearing: The answer that is coming, as far as it has come.
         asked: Whether it is recorded that the model is being asked.
+        request: What it is asked with, where the invoker says.
         decision: What a schedule decided before this call, to be recorded with it; None where nothing was scheduled.
     """
 
@@ -60,6 +62,7 @@ class Run:
     suspended: set[str] = field(default_factory=set)
     hearing: Assembly | None = None
     asked: bool = False
+    request: Request | None = None
     decision: Mapping[str, Any] | None = None
 
     @property
@@ -155,7 +158,7 @@ class Run:
         """Take an event of the answer that is coming, and pass it on. That the model is asked is recorded before it is."""
         if isinstance(event, Asking):
             self.dialog.record_call(event.request, self.decision)
-            self.asked = True
+            self.asked, self.request = True, event.request
         else:
             self._assemble(event)
         await self.sink.emit(event)

@@ -13,7 +13,7 @@ from palaver.cli.chat.lines import Lines
 from palaver.cli.chat.looking import cost_lines, session_lines, tool_lines, tree_lines_of, view_of
 from palaver.cli.chat.screen import Screen, one_line
 from palaver.cli.chat.talk import Talk
-from palaver.errors import InvalidInput, NotFound
+from palaver.errors import InvalidInput, ModelCallFailed, NotFound
 from palaver.messages import Message, Role, ToolCallContent
 from palaver.session import Dialog
 from palaver.session.rewinding import Rewind
@@ -183,6 +183,21 @@ def _view(at: At, words: str) -> None:
             raise InvalidInput("/view takes nothing, or --call N.", hint="/view shows what the model would see now.")
 
 
+def _quarantine(at: At, words: str) -> str | None:
+    """Set a block aside, by default the one that the newest refusal is about; the turn that it broke is tried again."""
+    dialog = at.talk.dialog
+    failed = at.talk.agent.last_call and at.talk.agent.last_call.error
+    named = words or (failed.place if isinstance(failed, ModelCallFailed) else "")
+    if not named:
+        raise InvalidInput(
+            "No refusal named a block.", hint="Name one: /quarantine HANDLE. /view shows what stands where."
+        )
+    reason = str(failed.error) if isinstance(failed, ModelCallFailed) and named == failed.place else ""
+    marked = dialog.quarantine(named, reason)
+    at.screen.note(f"{named} is set aside ({marked}); `palaver quarantine --undo {named}` shows it again.")
+    return Next.ANSWER if at.talk.unfinished() else None
+
+
 # --- who answers, and what it costs -------------------------------------------------------------------------------------------
 
 
@@ -270,6 +285,7 @@ _TABLE = (
     Command("/compact [FOCUS]", "make what the model sees smaller, after a preview; what names FOCUS stays", _compact),
     Command("/undo", "take the newest compaction back", _undo),
     Command("/view [--call N]", "what the model would see now, or saw at its call N", _view),
+    Command("/quarantine [HANDLE]", "set aside the block that was refused, or that you name, and go on", _quarantine),
     Command("/cost", "tokens and dollars so far", _cost),
     Command("/model [SPEC]", "who answers; or have another model answer", _model),
     Command("/tools", "what the model may call", _tools),

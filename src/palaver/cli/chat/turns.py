@@ -16,7 +16,14 @@ from palaver.cli.chat.screen import JsonScreen, Screen, one_line
 from palaver.cli.chat.showing import Showing
 from palaver.cli.chat.talk import Talk
 from palaver.cli.outcome import Exit, exit_code
-from palaver.errors import AgentFailure, AuthenticationFailed, CallbackFailed, InfeasibleBudget, PalaverError
+from palaver.errors import (
+    AgentFailure,
+    AuthenticationFailed,
+    CallbackFailed,
+    InfeasibleBudget,
+    ModelCallFailed,
+    PalaverError,
+)
 from palaver.messages import ToolCallContent
 
 __all__ = ["answer", "decide_about"]
@@ -115,6 +122,10 @@ def _failed(error: PalaverError, screen: Screen) -> None:
         screen.note(f"  Its client takes the key from {where}. Then: /continue.")
         return
     screen.fail(told)
+    if isinstance(error, ModelCallFailed) and error.place:
+        screen.note(
+            f"  It is about {error.place}. /quarantine sets that block aside and tries again; the log keeps it."
+        )
     if isinstance(error, AgentFailure) and not screen.json:
         screen.note("  The session is whole. /continue tries again; /model SPEC asks another model.")
 
