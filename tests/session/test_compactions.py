@@ -219,7 +219,7 @@ def test_cancelling_leaves_nothing_behind() -> None:
     dialog.put_text("still here")
 
 
-def test_what_is_said_while_a_summary_is_made_is_not_lost() -> None:
+def test_t16_what_is_said_while_a_summary_is_made_is_not_lost() -> None:
     """T16: words appended meanwhile stand behind the compaction; a compaction made meanwhile is a conflict, and nothing is lost."""
     store = MemoryStore()
     dialog = talked(store=store)
