@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from palaver.context import FullContext, Scheduled, Scheduling, compose, policy
 from palaver.context.presets import Palaver
 from palaver.context.schedule import DETERMINISTIC, RANDOMISED, Edit, EditLedger, PriceSheet, RentOrBuy, Why, drawn
+from palaver.context.schedule.due import Waiting
 from palaver.context.schedule.folding import (
     Moment,
     at_size,
@@ -43,6 +44,7 @@ from palaver.messages import UserMessage
 from palaver.testing.logs import Log
 from palaver.tokens import Budget, Rates, counter
 from palaver.view import fold
+from tests.context.work import ground_of, run, worked
 
 _PLAIN = PriceSheet(loss=0.0, missed=0.0)
 _NEAR = 1e-6
@@ -152,6 +154,15 @@ def test_prices_come_from_a_providers_rates() -> None:
     ledger = EditLedger(prices=bare).marked(Edit(place=0, saved=1))
     assert ledger.decide(lambda _: 1_000_000).why is Why.PAID
     assert PriceSheet.of(Rates(0.0, 0.0, 0.0, 0.0, "mine")).dollar == 0
+
+
+def test_to_ask_for_something_again_costs_a_call() -> None:
+    """However small what was set aside is, asking reads the request, writes the question and its answer: dearer the larger the request is."""
+    sheet = PriceSheet(missed=0.1)
+    assert sheet.again(0, 20_000) == pytest.approx(0.1 * (1.25 * 60 + 0.1 * 20_000 + 5 * 60))
+    assert sheet.again(800, 20_000) - sheet.again(0, 20_000) == pytest.approx(0.1 * 1.25 * 800)
+    assert sheet.again(800, 40_000) > sheet.again(800, 20_000)
+    assert PriceSheet(missed=0.0).again(800, 20_000) == 0
 
 
 @pytest.mark.parametrize(
@@ -317,6 +328,19 @@ def test_a_decision_is_read_back_as_it_was_written() -> None:
     assert again.fold == fold
     assert again.sentences() == decided.sentences()
     assert Scheduling.of(json.loads(json.dumps(again.as_data()))) == again
+
+
+def test_what_failed_keeps_its_error_when_it_is_cleared() -> None:
+    """Of an old result a line with its handle is left; of the result of a failure the line that names the error too."""
+    page = "\n".join(f"collected {number}" for number in range(100))
+    view = worked(
+        run("c1", "pytest a", f"{page}\nKeyError: 'port'", failed=True),
+        run("c2", "pytest b", page),
+        run("c3", "ls", page),
+    )
+    failed, passed = (due.change.text for due in Waiting(newest=1)(ground_of(view)))
+    assert failed.startswith("KeyError: 'port'\n[Old tool output cleared")
+    assert passed.startswith("[Old tool output cleared")
 
 
 def test_a_schedule_is_made_from_a_configuration() -> None:

@@ -9,7 +9,8 @@ from palaver.context.ground import Ground
 from palaver.context.operators.clear import Words
 from palaver.context.operators.stale import OF_NO_MORE_USE
 from palaver.context.texts import cleared
-from palaver.context.work import Act
+from palaver.context.work import Act, error_line
+from palaver.messages import ToolResultContent
 from palaver.view import Reason, Rewrite
 
 __all__ = ["Due", "Schedule", "Waiting"]
@@ -40,7 +41,7 @@ class Waiting:
 
     Attributes:
         newest: How many of the newest results are left alone (JetBrains' observation masking was measured with 10: arXiv 2508.21433).
-        words: What stands for a result that was only old.
+        words: What stands for a result that was only old; where it is that of a failure, behind the line that names the error.
     """
 
     newest: int = 10
@@ -62,9 +63,13 @@ class Waiting:
                 yield min(found, key=lambda due: due.at)
 
     def _line(self, act: Act) -> Rewrite:
-        handle = act.answer.origin
+        """Show the result of an act as a line; of a failure the error stays, else the model runs into it again."""
+        handle, content = act.answer.origin, act.answer.content
         assert handle is not None  # noqa: S101 - an act's result is recorded
-        return Rewrite(target=handle, text=self.words(handle, act.said), reason=Reason.OFFLOADED)
+        text = self.words(handle, act.said)
+        if act.failed and isinstance(content, ToolResultContent):
+            text = f"{error_line(content)}\n{text}"
+        return Rewrite(target=handle, text=text, reason=Reason.OFFLOADED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,9 +21,12 @@ _LIFETIME = 300.0
 _LOSS = 60_000.0
 """What it costs the work when exchanges are folded, in units: what the simulation of a price on quality was run with (docs/scheduling.md)."""
 
-_MISSED = 0.05
-"""The share of cleared results that are asked for again: 5 of 100 later references go to results that are not among the newest five, in recorded
-tau-bench sessions (docs/scheduling.md)."""
+_MISSED = 0.1
+"""The share of results cleared behind the newest ten that are asked for again: between 8 and 13 of 100 in recorded sessions of coding agents, in a
+window of 64,000 tokens and a room of 32,000 (docs/study.md; in tau-bench sessions, which are short, 5 of 100: docs/scheduling.md)."""
+
+_ASKING = 60
+"""Tokens that a model writes to have something back: a call with a handle. As the lab charges it (`palaver.lab.metrics`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +40,7 @@ class PriceSheet:
         lifetime: Seconds after the last call until the cache is cold; infinite for one that is never cold.
         rot: What a token that is of no more use costs the model's attention at each call, besides its price; 0 for the bill alone.
         loss: What folding exchanges costs the work, once for each fold.
-        missed: The share of what is set aside that has to be asked for again, each time at the price of writing it.
+        missed: The share of what is set aside that has to be asked for again, each time with a call of its own (`again`).
         dollar: US dollars of a unit, 0 where that is not known.
         source: Where the ratios are from.
     """
@@ -98,6 +101,18 @@ class PriceSheet:
     def anew(self) -> float:
         """What a token costs more when it is written anew instead of read."""
         return self.write - self.read
+
+    def again(self, tokens: int, request: int) -> float:
+        """Give what it is expected to cost that something set aside will be asked for again.
+
+        To ask is a call of its own: the request is read once more, the question is written, and what it brings is written anew. For a small result
+        the call is dearer than the result.
+
+        Args:
+            tokens: The tokens that are set aside.
+            request: The tokens of a request.
+        """
+        return self.missed * (self.write * (tokens + _ASKING) + self.read * request + self.output * _ASKING)
 
     def cold(self, idle: float | None) -> bool:
         """Tell whether a cache that was last used so many seconds ago is cold; None for one that was just used."""

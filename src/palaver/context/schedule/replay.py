@@ -140,6 +140,7 @@ class _Replay:
         self._before = Before(ground.view, books)
         self._shares = books.branches
         self._settled = ground.view.settled
+        self._fixed = books.meter.view(ground.view).fixed
         self._ledger = EditLedger(prices=prices)
         self._fold = RentOrBuy(seed=schedule.seed)
         self._due: dict[int, list[Due]] = defaultdict(list)
@@ -187,7 +188,7 @@ class _Replay:
                 continue
             self._numbers += 1
             self._marked[self._numbers] = due
-            loss = 0.0 if due.spent else self.prices.missed * self.prices.write * saved
+            loss = 0.0 if due.spent else self.prices.again(saved, self.layout.size + self._fixed)
             self._ledger = self._ledger.marked(Edit(place=due.index, number=self._numbers, saved=saved, loss=loss))
 
     def _stands(self, due: Due) -> bool:
