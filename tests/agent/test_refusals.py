@@ -31,10 +31,12 @@ def test_a_session_that_is_refused_for_good_goes_on_when_the_block_is_set_aside(
     agent, provider = scripted(refuses)
     agent.current_dialog.put_text(f"Read this: {POISON}")
     agent.current_dialog.append(AssistantMessage(content="I have."))
-    for _ in range(2):  # it stays refused
-        agent.receive("And now?")
-        with pytest.raises(ModelCallFailed) as refused:
-            agent.respond()
+    agent.receive("And now?")
+    with pytest.raises(ModelCallFailed):
+        agent.respond()
+    agent.receive("And now?")
+    with pytest.raises(ModelCallFailed) as refused:  # it stays refused
+        agent.respond()
     dialog = agent.current_dialog
     place = dialog.blamed(provider.requests[-1], str(refused.value.error))
     assert place is not None
@@ -78,9 +80,10 @@ def test_a_refused_session_goes_on_over_a_vendors_own_client(
     agent.current_dialog.append(AssistantMessage(content="I have."))
     agent.receive("And now?")
     try:
-        for _ in range(2):  # the same turn, which stays refused
-            with pytest.raises(ModelCallFailed) as told:
-                agent.respond()
+        with pytest.raises(ModelCallFailed):
+            agent.respond()
+        with pytest.raises(ModelCallFailed) as told:  # the same turn, which stays refused
+            agent.respond()
         agent.current_dialog.quarantine(told.value.place)
         assert agent.respond().content == "Fine."
     finally:

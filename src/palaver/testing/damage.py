@@ -16,10 +16,9 @@ from typing import NamedTuple
 from palaver.errors import PalaverError, StoreError
 from palaver.session.extent import extent_of
 from palaver.store import Durability, SqliteStore, Store
-from palaver.store.copying import fingerprint
 from palaver.testing.disk import Act, Loss, Note, Notes
 from palaver.testing.sqlite_disk import Disk, Failure, close_on, put_back, sqlite_on
-from palaver.testing.tape import Step, Tape, entries_in, play, session_ids, states
+from palaver.testing.tape import Step, Tape, entries_in, play, session_ids, state_of, states
 
 __all__ = [
     "History",
@@ -127,7 +126,7 @@ def judge(  # noqa: PLR0913 - all but the first four by keyword
     """
     tally.kills += 1
     tally.acknowledged += told.counts[acknowledged]
-    state = fingerprint(store)
+    state = state_of(store)
     tally.found += entries_in(store)
     at = _steps_in(told, state, acknowledged)
     if at is None or at > acknowledged + 1:
@@ -165,7 +164,7 @@ def _stuck(told: History, store: Store, at: int, on: int) -> Iterator[str]:
     """Make the steps that come next, and say if one does not do what it did."""
     for step, state in zip(told.tape[at : at + on], told.states[at + 1 :], strict=False):
         play(step, store)
-        if fingerprint(store) != state:
+        if state_of(store) != state:
             yield f"the step {step[0].method} after it came to something else"
             return
 
@@ -359,7 +358,7 @@ def _made_at_last(tally: Tally, told: History, store: Store, number: int, step: 
 def _unchanged(store: Store, state: str) -> bool:
     """Tell whether a store says what it said; one whose disk cannot be read either says nothing."""
     try:
-        return fingerprint(store) == state
+        return state_of(store) == state
     except StoreError:
         return True
 

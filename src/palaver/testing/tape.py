@@ -7,25 +7,30 @@ a crash must be one of two neighbours in that list: the state after the last ste
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from hashlib import sha256
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from palaver.ids import DialogId, SessionId
 from palaver.log import NOTHING, Draft, Header, Node
 from palaver.store import MemoryStore, SessionRecord, Store
 from palaver.store.copying import fingerprint
+from palaver.store.erasing import Eraser, Erasing
 from palaver.store.records import checked
 
-__all__ = ["Step", "Tape", "entries_in", "play", "recorder", "states"]
+__all__ = ["Step", "Tape", "entries_in", "play", "recorder", "state_of", "states"]
+
+
+_T = TypeVar("_T")
 
 
 class Write(NamedTuple):
     """One call of a store that wrote something.
 
     Attributes:
-        method: The name of the method.
+        method: The name of the method; of an erasure's own, behind `eraser.`.
         arguments: What it was given by position.
         named: What it was given by name.
     """
@@ -41,7 +46,8 @@ Step: TypeAlias = tuple[Write, ...]
 Tape: TypeAlias = tuple[Step, ...]
 """A history: its durable steps in order."""
 
-_WRITES = ("create_session", "update_session", "create_dialog", "put_blob", "put_source")
+_WRITES = ("create_session", "update_session", "create_dialog", "put_blob", "put_source", "scrub")
+_ERASURE = "eraser."
 
 
 class Recorder:
@@ -49,6 +55,10 @@ class Recorder:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        for name in dir(store):  # what a store can do is looked for on the object itself since Python 3.12
+            if not name.startswith("_") and not hasattr(type(self), name) and callable(getattr(store, name)):
+                setattr(self, name, self.__getattr__(name))
+        self.beyond = getattr(store, "beyond", ())
         self._steps: list[Step] = []
         self._block: list[Write] | None = None
 
@@ -59,11 +69,13 @@ class Recorder:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
         found = getattr(self._store, name)
-        if name not in _WRITES:
-            return found
+        return self._noting(found, name) if name in _WRITES else found
+
+    def _noting(self, method: Callable[..., Any], name: str) -> Callable[..., Any]:
+        """Give a method that notes what it was called with, when it has not raised."""
 
         def noted(*arguments: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever the method takes and gives
-            made = found(*arguments, **named)
+            made = method(*arguments, **named)
             self._note(Write(name, tuple(map(_kept, arguments)), named))
             return made
 
@@ -85,10 +97,21 @@ class Recorder:
     @contextmanager
     def together(self) -> Iterator[None]:
         """Note the calls of a block as one step, if it does not raise; an inner block that raises takes its own calls with it."""
+        with self._block_of(self._store.together()):
+            yield
+
+    @contextmanager
+    def erasing(self) -> Iterator[Eraser]:
+        """Note an erasure as one step, as `together` does."""
+        with self._block_of(cast("Erasing", self._store).erasing()) as eraser:
+            yield cast("Eraser", _NotedEraser(eraser, self._noting))
+
+    @contextmanager
+    def _block_of(self, block: AbstractContextManager[_T]) -> Iterator[_T]:
         outer, self._block = self._block, []
         try:
-            with self._store.together():
-                yield
+            with block as given:
+                yield given
             made = self._block
         except BaseException:
             self._block = outer
@@ -109,9 +132,23 @@ class Recorder:
             self._block.append(write)
 
 
+class _NotedEraser:
+    """Hands an erasure's acts on, and notes them."""
+
+    def __init__(self, eraser: Eraser, noting: Callable[[Callable[..., Any], str], Callable[..., Any]]) -> None:
+        self._eraser = eraser
+        self._noting = noting
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever an erasure can do
+        found = getattr(self._eraser, name)
+        return found if name == "unnamed" else self._noting(found, f"{_ERASURE}{name}")
+
+
 def _kept(argument: object) -> object:
     """Give what was handed in as nobody can change it any more, and as it can be written down."""
     match argument:
+        case list():
+            return tuple(argument)
         case SessionRecord():
             return checked(argument)
         case Node():
@@ -128,27 +165,39 @@ def recorder(store: Store) -> tuple[Store, Recorder]:
 
 def play(step: Step, store: Store) -> None:
     """Make one step of a tape durable in a store."""
+    if any(write.method.startswith(_ERASURE) for write in step):
+        with cast("Erasing", store).erasing() as eraser:
+            for write in step:
+                name = write.method.removeprefix(_ERASURE)
+                _call(write, store if name == write.method else eraser, name)
+        return
     if len(step) == 1:
-        _call(step[0], store)
+        _call(step[0], store, step[0].method)
         return
     with store.together():
         for write in step:
-            _call(write, store)
+            _call(write, store, write.method)
 
 
-def _call(write: Write, store: Store) -> None:
-    getattr(store, write.method)(*write.arguments, **write.named)
+def _call(write: Write, whom: Store | Eraser, name: str) -> None:
+    getattr(whom, name)(*write.arguments, **write.named)
 
 
 def states(tape: Tape) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Give the state after each number of steps, beginning with none, and how many entries there are then; by the store in memory."""
     store = MemoryStore()
-    known, counts = [fingerprint(store)], [0]
+    known, counts = [state_of(store)], [0]
     for step in tape:
         play(step, store)
-        known.append(fingerprint(store))
+        known.append(state_of(store))
         counts.append(entries_in(store))
     return tuple(known), tuple(counts)
+
+
+def state_of(store: Store) -> str:
+    """Give a digest of everything a store holds: what `fingerprint` tells of, what is remembered to be erased, and the receipts."""
+    gone = (sorted(store.all_gone()), sorted(store.receipts())) if isinstance(store, Erasing) else ()
+    return sha256(f"{fingerprint(store)} {gone!r}".encode()).hexdigest()
 
 
 def session_ids(store: Store) -> list[SessionId]:

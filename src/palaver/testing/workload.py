@@ -6,9 +6,9 @@ import json
 from io import BytesIO
 from pathlib import Path
 
-from palaver.log import Label, Place, TurnEnded, TurnStarted
+from palaver.log import Handle, Label, Place, TurnEnded, TurnStarted
 from palaver.messages import AssistantMessage, ImageContent, TextContent, ToolCallContent, UserMessage
-from palaver.session import Dialog, Session
+from palaver.session import Dialog, Session, erase
 from palaver.store import MemoryStore, Store
 from palaver.testing.logs import model, result
 from palaver.testing.tape import Tape, recorder
@@ -36,7 +36,7 @@ def history_of_everything(folder: Path) -> Tape:
 
 
 def work(store: Store, folder: Path) -> Session:
-    """Write one of everything: turns, calls, media, marks, forks, compactions, calls of models, imports, bundles, the trash."""
+    """Write one of everything: turns, calls, media, marks, forks, compactions, calls of models, imports, bundles, the trash, erasures."""
     session = Session.create(store, "everything", subject="nobody", metadata={"n": 1})
     dialog = session.root
     dialog.put_text("Be brief.", role="system")
@@ -47,6 +47,7 @@ def work(store: Store, folder: Path) -> Session:
     dialog.pin(dialog.messages.handle(1))
     dialog.commit(dialog.compose("default", 500, model="gpt-4o"), margin=0)
     dialog.append(UserMessage(contents=(TextContent("see"), ImageContent(images=(_PNG,)))))
+    pictured = dialog.messages.handle(-1)
     child = dialog.fork()
     _turn(child, 7)
     middle = session.fork(dialog.dialog_id, last_n=3)
@@ -67,6 +68,8 @@ def work(store: Store, folder: Path) -> Session:
     session.delete()
     session.restore()
     _foreign(store, folder)
+    _erasures(store, dialog, pictured, child)
+    dialog.reload().put_text("after all that")
     return session
 
 
@@ -77,6 +80,14 @@ def _turn(dialog: Dialog, number: int) -> None:
     dialog.append(AssistantMessage(contents=(TextContent(f"looking {number}"), call), response_id=f"r{number}"))
     dialog.append(result(f"c{number}", f"line {number}\n" * 120))
     dialog.append(model(f"found {number}", response=f"s{number}"))
+
+
+def _erasures(store: Store, dialog: Dialog, pictured: Handle, child: Dialog) -> None:
+    """Erase entries that others share, one of them with a picture; a branch that others stand on; and a session with its source."""
+    erase(store, entries=[dialog.messages.handle(1), pictured])
+    erase(store, dialog=child.dialog_id, tombstones=True)
+    imported = next(record for record in store.sessions() if store.sources(record.session_id))
+    erase(store, session=imported.session_id)
 
 
 def _foreign(store: Store, folder: Path) -> None:
