@@ -196,6 +196,16 @@ def test_nothing_to_gain_is_told_and_not_written() -> None:
     assert len(entries(dialog)) == 1
 
 
+def test_where_nothing_would_change_the_preview_names_the_policy_that_was_asked() -> None:
+    """Behind an earlier compaction by another policy, with room to spare: not that one, and not `undo`."""
+    dialog = talked()
+    dialog.compact(policy="letta", budget=3_000).approve()
+    assert dialog.compact(policy="lllm", budget=90_000).policy == "lllm"
+    dialog.undo()
+    preview = dialog.compact(policy="default", budget=90_000)
+    assert (preview.policy, preview.worthwhile, preview.to_dict()["policy"]) == ("default", False, "default")
+
+
 def test_an_empty_dialog_is_nothing_to_gain() -> None:
     """No message at all."""
     made = Dialog(owner="a").compact()

@@ -99,8 +99,10 @@ class CompactionPreview:
 
     @property
     def policy(self) -> str:
-        """The policy that decided."""
+        """The policy that decided; where nothing would change, the one that was asked."""
         view = self.composed.view
+        if view.policies == self.before.policies:
+            return self.composed.plan.policy
         return view.policies[-1] if view.policies else self.composed.plan.policy
 
     @property

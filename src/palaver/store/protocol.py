@@ -138,7 +138,11 @@ class Store(Reader, Protocol):
         """Make one durable step of the writes that this thread makes inside the block: an import, or what many callers wrote at once.
 
         They are durable when the block ends, and undone when it raises. A write inside that raises has changed nothing, and the others
-        stand. This thread reads what it wrote; nobody else does before the end, and other writers wait until then: keep blocks short.
+        stand. This thread reads what it wrote; nobody else does before the end: keep blocks short.
+
+        Whether other writers wait until then is the store's affair: those of a SQLite file do, those of a server wait only for what the
+        block has written. What was read in the block may be overtaken, so what must be true when it ends is proven by a write that
+        compares (`append` with its turn head, `create_session` with its id, the number that `annotate` gives), never by reading alone.
 
         Raises:
             StoreError: The step could not be made durable; nothing of it was written.
