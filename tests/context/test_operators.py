@@ -4,6 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from palaver.context.ground import Room
 from palaver.context.keeps import first_asks, first_messages, latest_plan
 from palaver.context.notice import NOTICE
 from palaver.context.operators import (
@@ -414,3 +415,14 @@ def test_the_facts_of_what_leaves_go_with_the_line_in_its_place() -> None:
     assert [run.start for block in line.blocks() for run in block.sources] == [1]
     assert isinstance(line.turns[0].blocks[0].content, TextContent)
     assert size(after) < size(seen(log))
+
+
+def test_what_was_found_of_a_view_is_not_looked_for_again_in_other_room() -> None:
+    """A schedule asks for other room at every fold: what the view is made of is the same object there, and not gone through once more."""
+    here = ground_of(worked(run("a", "ls"), run("b", "pwd")))
+    for _ in range(2):
+        other = here.within(Room(high=900, low=400))
+        assert other.room.high == 900
+        assert vars(other)["_newest"] is vars(here)["_newest"]
+        assert vars(other)["_dialogs"] is vars(here)["_dialogs"]
+        assert vars(other)["gone"] is here.gone

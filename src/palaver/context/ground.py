@@ -186,6 +186,7 @@ class Ground:
 
     def within(self, room: Room) -> Ground:
         """Give the same ground with other room; what was found of the exchanges is not looked for again."""
+        _ = self._dialogs, self._newest, self._pinned, self.asks, self.gone  # found once, however many rooms there are
         other = replace(self, room=room)
         vars(other).update({name: found for name, found in vars(self).items() if name not in vars(other)})
         return other
