@@ -484,7 +484,7 @@ class StoreTooNew(StoreError):
 class StoreDamaged(StoreError):
     """What lies at ``place`` is not what was written there."""
 
-    hint = "Run the doctor on a copy of the store."
+    hint = "Make a copy of the file first; `palaver verify` and `palaver doctor` on the copy name what can still be read, `palaver export` takes it out."
 
     def __init__(self, place: str, why: str = "", *, hint: str = "") -> None:
         """Say where, and what is wrong there."""

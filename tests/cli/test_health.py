@@ -124,3 +124,26 @@ def test_forks_are_reached(tmp_path: Path) -> None:
     rest = run("quarantine", f"{place}:0", "--store", path, "--json").row()
     assert [entry.split(":")[0] for entry in rest["entries"]] == [dialog.dialog_id[:12]]
     assert len(run("quarantine", f"{place}:0", "--undo", "--store", path, "--json").row()["entries"]) == 2
+
+
+def test_a_file_that_is_damaged_in_one_session_is_examined_in_the_others(tmp_path: Path) -> None:
+    """A page that SQLite cannot follow costs the session that lies on it: the doctor says so of that one, and examines the rest."""
+    path = tmp_path / "store.db"
+    with SqliteStore(path) as store:
+        for name, words in (("first", "hello"), ("broken", "x" * 40_000), ("last", "good day")):
+            Session.create(store, name).root.put_text(words)
+    data = bytearray(path.read_bytes())
+    size = int.from_bytes(data[16:18], "big")
+    at = next(at for at in range(0, len(data), size) if data[at + 4 : at + size] == b"x" * (size - 4))
+    data[at : at + 4] = b"\xff\xff\xff\xf0"  # where the page says which one comes next
+    path.write_bytes(data)
+
+    ran = run("doctor", "--json", "--store", path)
+    assert ran.code == Exit.FOUND
+    found = {row["name"]: [one["code"] for one in row["findings"]] for row in ran.rows()}
+    assert found == {"first": [], "broken": ["damaged_store"], "last": []}
+    assert "It cannot be read as a whole" in run("doctor", "--store", path).out
+    told = run("show", "broken", "--store", path)
+    assert told.code == Exit.STORE
+    assert "palaver export" in told.err
+    assert run("show", "last", "--store", path).code == Exit.OK

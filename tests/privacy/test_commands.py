@@ -35,6 +35,18 @@ def run(capsysbinary: pytest.CaptureFixture[bytes], *words: str) -> tuple[int, l
     return code, rows, out
 
 
+def test_nothing_is_erased_when_its_receipt_cannot_be_written(
+    capsysbinary: pytest.CaptureFixture[bytes], store: str, tmp_path: Path
+) -> None:
+    """A receipt's file that cannot be made, or an erasure that cannot be: everything is there, and no file is left behind."""
+    words = ("erase", store, "--session", "going", "--yes", "--receipt")
+    assert run(capsysbinary, *words, str(tmp_path / "nowhere" / "receipt.json"))[0] == Exit.INPUT
+    assert run(capsysbinary, "show", "going", "--store", store)[0] == Exit.OK
+    unmade = tmp_path / "receipt.json"
+    code, _, _ = run(capsysbinary, "erase", store, "--subject", "nobody", "--yes", "--receipt", str(unmade))
+    assert (code, unmade.exists()) == (Exit.INPUT, False)
+
+
 def test_an_erasure_from_the_command_line(
     capsysbinary: pytest.CaptureFixture[bytes], store: str, tmp_path: Path
 ) -> None:

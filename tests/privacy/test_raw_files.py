@@ -6,11 +6,12 @@ from pathlib import Path
 import apsw
 import pytest
 
-from palaver.errors import Erased
+from palaver.errors import Erased, StoreError
 from palaver.session import Session
 from palaver.session.erasure import Receipt, erase, finish_erasures, verify_receipt
 from palaver.store import SqliteStore, Store
 from palaver.store.postgres import PostgresStore
+from palaver.testing.sqlite_disk import Disk, Failure, sqlite_on
 from palaver.transcripts import export
 from tests import postgres
 from tests.privacy.planted import Planted, found, plant
@@ -153,3 +154,29 @@ def _flush(url: str) -> None:
     with connected(url) as connection:
         connection.execute("CHECKPOINT")
     connection.close()
+
+
+@pytest.mark.parametrize("failure", [Failure.FULL, Failure.WRITE, Failure.FLUSH])
+def test_a_disk_that_fails_from_some_write_on_leaves_all_or_a_receipt(place: Path, failure: Failure) -> None:
+    """An erasure that raises has erased nothing; one that is done gives its receipt with what is pending, which is taken up later."""
+    outcomes = set()
+    for first in range(1, 8) if failure is Failure.FLUSH else (1, 8, 20, 44, 68, 92):
+        with sqlite_on(Disk()) as disk, SqliteStore(place / f"{failure.value}-{first}.db") as store:
+            session = Session.create(store, "going")
+            session.root.put_text("a secret " * 2_000)
+            disk.fail(failure, first, 1_000_000)
+            try:
+                receipt = erase(store, session=session.session_id)
+            except StoreError:
+                disk.fail(None)
+                outcomes.add("whole")
+                assert Session.open("going", store).root.messages[0].text_content().startswith("a secret")
+                continue
+            disk.fail(None)
+            assert not list(store.sessions())
+            outcomes.add("complete" if receipt.complete else "pending")
+            done = finish_erasures(store)
+            assert [one.id for one in done] == ([] if receipt.complete else [receipt.id])
+            assert all(one.complete for one in done)
+            assert verify_receipt(store, receipt).holds
+    assert outcomes >= {"whole", "pending"}

@@ -174,6 +174,8 @@ def test_words_can_be_mixed() -> None:
         ({"max_tokens": 5, "window": 6}, "another word for the same"),
         ({"context_usage_ratio": 1.5}, "0 < ratio <= 1"),
         ({"context_usage_ratio": 0.5}, "Give the model"),
+        ({"max_tokens": 128_000, "context_usage_ratio": 0.75}, "both say how large the window is"),
+        ({"window": 128_000, "max_token_context_length": 9_000}, "both say how large the window is"),
         ({"max_tokens": "many"}, "max_tokens is 'many'"),
         ({"max_tokens": True}, "max_tokens is True"),
         ({"max_tokens": 10, "max_media": -1}, "max_media is -1"),

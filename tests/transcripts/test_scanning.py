@@ -92,7 +92,15 @@ POISON: dict[str, tuple[bytes, bytes, tuple[str, ...]]] = {
 }
 """For each kind: a transcript that has it, a twin that has not, and who refuses what was recorded."""
 
-ONLY_LISTED = {"damaged_entry", "damaged_source", "failed_response", "empty_message", "misplaced_result", "over_window"}
+ONLY_LISTED = {
+    "damaged_entry",
+    "damaged_source",
+    "damaged_store",
+    "failed_response",
+    "empty_message",
+    "misplaced_result",
+    "over_window",
+}
 """Kinds that stand between entries of a log: `test_doctor` has a case of each."""
 
 

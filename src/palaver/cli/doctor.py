@@ -19,6 +19,7 @@ from palaver.log import Handle
 from palaver.session import Session
 from palaver.store import Store
 from palaver.transcripts import (
+    DAMAGED_STORE,
     REMEDIES,
     Diagnosis,
     Finding,
@@ -30,6 +31,7 @@ from palaver.transcripts import (
     repair,
     scan_file,
     to_quarantine,
+    unreadable,
 )
 
 _SHOWN = 12
@@ -92,13 +94,21 @@ def run(  # noqa: PLR0917 - the words of a command
         verdicts = []
         for session_id in _chosen(source, target):
             only = None if dialog is None else Session.open(session_id, source).dialog(dialog).dialog_id
-            diagnosis = examine(source, session_id, only)
+            diagnosis = _examined(source, session_id, only)
             verdicts.append(tell(diagnosis))
             if aside:
                 _set_aside(source, session_id, diagnosis, yes=yes, json=json)
             elif mend and not diagnosis.healthy:
                 _mend(source, session_id, only, json=json)
     return Exit.OK if all(verdicts) else Exit.FOUND
+
+
+def _examined(store: Store, session_id: SessionId, only: DialogId | None) -> Diagnosis:
+    """Examine a session; of one that the store cannot read, say that, for others lie elsewhere in its file."""
+    try:
+        return examine(store, session_id, only)
+    except StoreDamaged as error:
+        return unreadable(store, session_id, error)
 
 
 def _of_file(path: Path, *, quick: bool | None) -> Iterator[Diagnosis]:
@@ -215,6 +225,8 @@ def _print(diagnosis: Diagnosis, *, every: bool) -> None:
 
 
 def _extent(diagnosis: Diagnosis) -> str:
+    if any(one.code == DAMAGED_STORE for one in diagnosis.findings):
+        return "It cannot be read as a whole."
     if not diagnosis.valid:
         lost = f", {diagnosis.unreachable:,} of them cannot be read" if diagnosis.unreachable else ""
         return f"{diagnosis.total:,} records{lost}."

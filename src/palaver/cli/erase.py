@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -101,20 +101,34 @@ def run(
             )
             _show(found, json=json)
             return Exit.OK
-        done = erase(
-            source,
-            session=named,
-            dialog=dialog,
-            subject=subject,
-            entries=entry or (),
-            children=children,
-            tombstones=tombstones,
-            thorough=vacuum,
-        )
-    if receipt is not None:
-        with receipt.open("x", encoding="utf-8") as file:
-            file.write(done.to_json() + "\n")
+        with _written_to(receipt) as file:  # one that cannot be written is found before anything is erased
+            done = erase(
+                source,
+                session=named,
+                dialog=dialog,
+                subject=subject,
+                entries=entry or (),
+                children=children,
+                tombstones=tombstones,
+                thorough=vacuum,
+            )
+            if file is not None:
+                file.write(done.to_json() + "\n")
     return _told((done,), json=json)
+
+
+@contextmanager
+def _written_to(path: Path | None) -> Iterator[TextIO | None]:
+    """Make the file of the receipt; where there is none to be written in it, it is taken away again."""
+    if path is None:
+        yield None
+        return
+    with path.open("x", encoding="utf-8") as file:
+        try:
+            yield file
+        except BaseException:
+            path.unlink()
+            raise
 
 
 def verify(

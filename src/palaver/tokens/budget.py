@@ -262,7 +262,7 @@ class Budget:
         Args:
             config: A budget; a number of tokens, which is what a request may occupy, nothing kept aside (:meth:`of_input`), and
                 never more than the model can read where that is known; None for the model's window; or keys in any of the
-                vocabularies (``palaver.tokens.BUDGET_KEYS``), also mixed. The first of these words that is there decides how
+                vocabularies (``palaver.tokens.BUDGET_KEYS``), also mixed, unless two of them say how large the window is. The first of these words that is there decides how
                 the window is divided; whatever else is said replaces that one figure: ``max_token_context_length`` and
                 ``context_usage_ratio`` (:meth:`from_ratio`), ``reserve_tokens`` (:meth:`from_reserve`), ``buffer``
                 (:meth:`from_headroom`), else :meth:`from_window`.
@@ -307,6 +307,12 @@ def _base(words: dict[str, Any], model: str | ModelInfo | None) -> Budget:
     """Make the budget that the deciding words ask for, and take those words away."""
     ratio = {key: words.pop(key) for key in ("max_token_context_length", "context_usage_ratio") if key in words}
     if ratio:
+        if (
+            "max_tokens" in words
+        ):  # it would be put in place of what the share came to, and nobody would hear of the share
+            share = next(iter(ratio))
+            hint = f"max_token_context_length with context_usage_ratio takes the lesser of the two; {share} alone is of the model's window."
+            raise InvalidInput(f"max_tokens and {share} both say how large the window is.", hint=hint)
         return Budget.from_ratio(model, **ratio)
     most: Any = words.get("max_tokens")
     if model is None and most is None:

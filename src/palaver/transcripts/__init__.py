@@ -2,7 +2,7 @@
 
 from palaver.transcripts.bundle import Taken, export_bundle, import_bundle
 from palaver.transcripts.bundle_files import import_bundle_file, is_bundle
-from palaver.transcripts.doctor import examine, examine_file, format_of
+from palaver.transcripts.doctor import DAMAGED_STORE, examine, examine_file, format_of, unreadable
 from palaver.transcripts.exporting import EXPORTS, Exported, export
 from palaver.transcripts.findings import REMEDIES, Diagnosis, Finding, to_quarantine
 from palaver.transcripts.importing import Imported, Importer, losses_by_code
@@ -12,6 +12,7 @@ from palaver.transcripts.scanning import scan_file
 from palaver.transcripts.sources import kept
 
 __all__ = [
+    "DAMAGED_STORE",
     "EXPORTS",
     "REMEDIES",
     "Diagnosis",
@@ -34,4 +35,5 @@ __all__ = [
     "repair",
     "scan_file",
     "to_quarantine",
+    "unreadable",
 ]

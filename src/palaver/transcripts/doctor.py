@@ -33,6 +33,9 @@ from palaver.wire import PROFILES, Call, How, compile, validate  # noqa: A004 - 
 OVER_WINDOW = "over_window"
 """The code of a view that is larger than what its model takes: valid in form all the same, and a budget is the way out."""
 
+DAMAGED_STORE = "damaged_store"
+"""The code of a session that the store cannot read as a whole."""
+
 
 # --- a file -----------------------------------------------------------------------------------------------------------------------
 
@@ -65,6 +68,20 @@ def _once(reported: Sequence[Finding], seen: Sequence[Finding]) -> Iterator[Find
     of_reader, of_view = (Counter(one.code for one in found) for found in (reported, seen))
     yield from (one for one in reported if of_reader[one.code] > of_view[one.code])
     yield from (one for one in seen if of_view[one.code] >= of_reader[one.code])
+
+
+def unreadable(store: Store, session_id: SessionId, error: StoreDamaged) -> Diagnosis:
+    """Give the diagnosis of a session that the store itself cannot read as a whole any more: its file is damaged, not an entry."""
+    found = Finding(place=session_id[:12], code=DAMAGED_STORE, what=error.why or error.message, severity="fault")
+    return Diagnosis(
+        name=store.session(session_id).name or session_id,
+        session_id=session_id,
+        dialogs=0,
+        total=0,
+        reachable=0,
+        findings=(found,),
+        valid=dict.fromkeys(PROFILES, False),
+    )
 
 
 def _in_file(store: Store, finding: Finding) -> Finding:

@@ -16,6 +16,7 @@ REMEDIES: Mapping[str, str] = MappingProxyType(
         "bad_tool_name": "In requests the tool has a name that the provider takes, and the answer is read back.",
         "damaged_entry": "Nothing can restore it from here: import the transcript anew, or take the store's copy.",
         "damaged_source": "The log itself is whole; import the file anew to keep it again.",
+        "damaged_store": "The file is damaged where it lies: take the store's copy; `palaver verify` says what else can be read.",
         "dangling_parent": "Read, it follows the record before it, so nothing after it is lost.",
         "duplicate_id": "In requests every call has an id of its own; repeated records are shown once.",
         "duplicate_result": "The first result is shown; the other is kept, and recalled by its handle.",

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from palaver.errors import UnsupportedCapability
+from palaver.errors import StoreError, UnsupportedCapability
 from palaver.ids import DialogId, SessionId, new_session_id, now
 from palaver.log import (
     ContextEdit,
@@ -48,6 +48,7 @@ ERASED_MARK = "palaver.erased"
 _FILES = "files"
 _WORK = "work"
 _TO_SCRUB = "the storage still holds the bytes of what was deleted"
+_TO_DELETE = "the file {} is to be deleted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +154,7 @@ def erase(  # noqa: PLR0913 - one for each thing that can be erased, by keyword
         UnknownDialog: There is no such dialog.
         UnknownHandle: There is no such entry.
         InvalidInput: Not exactly one thing was named, or no session has the subject.
-        StoreError: The store failed; nothing was erased, or, after the transaction, only work is pending.
+        StoreError: The store failed; nothing was erased. When it fails behind the transaction, the receipt says what is pending.
         UnsupportedCapability: The store cannot erase.
     """
     scope = scope_of(session, dialog, subject, entries, children=children, tombstones=tombstones)
@@ -162,7 +163,10 @@ def erase(  # noqa: PLR0913 - one for each thing that can be erased, by keyword
         plan = planned(known, scope)
         receipt = _Doing(known, eraser, plan).done()
         eraser.keep_receipt(_kept(receipt, plan.files, [_TO_SCRUB]))
-    return _finished(known, thorough=thorough)[receipt.id]
+    try:
+        return _finished(known, thorough=thorough)[receipt.id]
+    except StoreError as error:  # the entries are gone: to raise would say that they are not
+        return receipt.with_pending((f"{_TO_SCRUB}: {error.args[0]}", *map(_TO_DELETE.format, plan.files)))
 
 
 def finish_erasures(store: Store, *, thorough: bool = True) -> tuple[Receipt, ...]:
@@ -200,7 +204,7 @@ def _pending(kept: KeptReceipt) -> tuple[list[str], list[str]]:
 def pending_of(kept: KeptReceipt) -> tuple[str, ...]:
     """Give what is pending of a receipt, in words."""
     files, work = _pending(kept)
-    return (*work, *(f"the file {path} is to be deleted" for path in files))
+    return (*work, *map(_TO_DELETE.format, files))
 
 
 def _deleted(path: str) -> bool:
