@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from palaver.context.triggers import Overflow
+from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
-from palaver.log import Reader, decode_entry
+from palaver.log import Handle, Reader, decode_entry
 from palaver.log.entries import (
     Approval,
     CallStarted,
@@ -137,8 +138,8 @@ class Turn:
 
     def catch_up(self, reader: Reader, dialog_id: DialogId) -> None:
         """Take what was written since, by whomever."""
-        for seq, body in reader.bodies(dialog_id, self.seen):
-            self.take(seq, decode_entry(body))
+        for seq, entry in _entries(reader, dialog_id, self.seen):
+            self.take(seq, entry)
 
     def take(self, seq: int, entry: Entry) -> None:
         """Take the next entry."""
@@ -244,8 +245,8 @@ def read_turn(reader: Reader, dialog_id: DialogId) -> Turn:
     """
     began, since = _bounds(reader, dialog_id)
     turn = Turn()
-    for seq, body in reader.bodies(dialog_id, began) if began >= 0 else ():
-        turn.take(seq, decode_entry(body))
+    for seq, entry in _entries(reader, dialog_id, began) if began >= 0 else ():
+        turn.take(seq, entry)
     if 0 <= since < began:
         turn.inbox |= {seq: one for seq, one in _waiting(reader, dialog_id, since) if seq < began}
     if began < 0 or (turn.over and (turn.said or turn.inbox)):
@@ -253,6 +254,31 @@ def read_turn(reader: Reader, dialog_id: DialogId) -> Turn:
         fresh.inbox = dict(_waiting(reader, dialog_id, since))
         return fresh
     return turn
+
+
+def _entries(reader: Reader, dialog_id: DialogId, start: int) -> Iterator[tuple[int, Entry]]:
+    """Read the entries of a turn. What one that is damaged or lost did is not guessed: a tool might be run twice.
+
+    Raises:
+        StoreDamaged: One cannot be read; the error says how to go on before it.
+    """
+    expected = start
+    for seq, body in reader.bodies(dialog_id, start):
+        if seq != expected:
+            raise _unreadable(dialog_id, expected)
+        try:
+            entry = decode_entry(body)
+        except InvalidInput as error:
+            raise _unreadable(dialog_id, seq) from error
+        yield seq, entry
+        expected = seq + 1
+
+
+def _unreadable(dialog_id: DialogId, seq: int) -> StoreDamaged:
+    back = Handle(dialog_id, seq - 1)
+    hint = f"Go back to before it: `palaver rewind SESSION --to {back} --yes`, or dialog.rewind({str(back)!r}).apply()."
+    why = "an entry of the newest turn cannot be read, and what it did is not guessed"
+    return StoreDamaged(str(Handle(dialog_id, seq)), why, hint=hint if seq else "")
 
 
 def _bounds(reader: Reader, dialog_id: DialogId) -> tuple[int, int]:
