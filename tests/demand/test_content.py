@@ -34,7 +34,7 @@ from palaver.ids import BlobId
 from palaver.messages import restore
 from palaver.tokens import context_size, count_request, counter
 from palaver.wire import profile
-from tests.demand.ground import MODELS, PAGE, Place, Proof, answers, asks, reopened, says, shown
+from tests.demand.ground import IN_MEMORY, MODELS, PAGE, Place, Proof, answers, asks, reopened, says, shown
 from tests.wire.check.pictures import png
 from tests.wire.ids import wire_ids
 
@@ -154,6 +154,7 @@ def test_d15f_a_picture_of_ten_megabytes(place: Place, proof: Proof, size: int) 
     assert isinstance(found.recall(f"{dialog.messages.handle(0)}:1"), ImageContent)
 
 
+@IN_MEMORY
 def test_d15g_sixty_three_pictures(place: Place, proof: Proof) -> None:
     """63 images, 101 MiB, a third of the window's tokens: every later turn of text is within bytes and tokens, and none is lost."""
     dialog = Dialog(owner="user", store=place.open())

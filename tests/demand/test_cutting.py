@@ -20,7 +20,20 @@ from palaver import (
 )
 from palaver.context import POLICIES, Viewed
 from palaver.view import Drop
-from tests.demand.ground import MODELS, PAGE, Place, Proof, answers, asks, lines, reopened, says, shown, unchanged
+from tests.demand.ground import (
+    IN_MEMORY,
+    MODELS,
+    PAGE,
+    Place,
+    Proof,
+    answers,
+    asks,
+    lines,
+    reopened,
+    says,
+    shown,
+    unchanged,
+)
 
 
 class KeepLast(ContextManager):
@@ -153,6 +166,7 @@ def test_d3_no_compaction_over_an_open_call(place: Place, proof: Proof) -> None:
 
 
 @pytest.mark.parametrize("how", ["policy", "recorded"])
+@IN_MEMORY
 def test_d3_a_chain_of_compactions_each_between_call_and_result(place: Place, proof: Proof, how: str) -> None:
     """34 compactions, each while a call was open and each second one reaching back before the last: every projection is valid."""
     manager = SessionManager.create("/home/ann", place.open())

@@ -43,7 +43,7 @@ from palaver.models.anthropic import AnthropicProvider
 from palaver.models.google import GoogleProvider
 from palaver.models.openai import OpenAIProvider
 from palaver.wire import How, profile, validate
-from tests.demand.ground import MODELS, Place, Proof, answers, asks, bodies, reopened
+from tests.demand.ground import IN_MEMORY, MODELS, Place, Proof, answers, asks, bodies, reopened
 from tests.peers.server import Peer
 from tests.wire.check.pictures import png
 from tests.wire.check.relay import Relay, relaying
@@ -151,6 +151,7 @@ async def _rounds(lines: dict[str, Line], dialog: Dialog, rounds: range) -> Dial
 @pytest.mark.peer
 @pytest.mark.filterwarnings("ignore:.*is not a valid FinishReason")  # the server says FUNCTION_CALL; Google does not
 @pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession")  # of google-genai, from aiohttp
+@IN_MEMORY
 def test_d17_live_from_provider_to_provider_every_turn(
     place: Place, proof: Proof, start_peer: Callable[[Path], Peer]
 ) -> None:
@@ -261,10 +262,25 @@ def _native(name: str, number: int, kind: str) -> tuple[AssistantMessage, str]:
     return said.model_copy(update={"provider": provider}), seal if thought else ""
 
 
-@settings(max_examples=20)
-@given(turns=st.lists(st.tuples(st.sampled_from(ORDER), _KINDS), min_size=1, max_size=8), forked=st.integers(0, 8))
+_TURNS = st.lists(st.tuples(st.sampled_from(ORDER), _KINDS), min_size=1, max_size=8)
+
+
+@settings(max_examples=6)
+@given(turns=_TURNS, forked=st.integers(0, 8))
 def test_d17_any_order_of_providers_over_any_log(turns: list[tuple[str, str]], forked: int) -> None:
     """Whoever answered and whoever is asked next: valid, one's own artefacts all there to the byte, nobody else's, the rest told."""
+    _hold_to_d17(turns, forked)
+
+
+@pytest.mark.soak
+@settings(max_examples=300)
+@given(turns=_TURNS, forked=st.integers(0, 8))
+def test_d17_any_order_of_providers_at_length(turns: list[tuple[str, str]], forked: int) -> None:
+    """The same over many more logs."""
+    _hold_to_d17(turns, forked)
+
+
+def _hold_to_d17(turns: list[tuple[str, str]], forked: int) -> None:
     dialog, proof = Dialog(owner="watcher"), Proof()
     seals: dict[str, list[str]] = {name: [] for name in ORDER}
     for number, (name, kind) in enumerate(turns):
