@@ -182,7 +182,7 @@ class Ground:
     @cached_property
     def acts(self) -> Acts:
         """The calls with their results."""
-        return acts_of(self.view.exchanges)
+        return acts_of(self.view.exchanges, self.meter.acts)
 
     def within(self, room: Room) -> Ground:
         """Give the same ground with other room; what was found of the exchanges is not looked for again."""

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from palaver.context.work.acts import Known
 from palaver.log import ToolSpec
 from palaver.messages import AudioContent, Content, ImageContent, Role, Speaker, TextContent, ToolResultContent
 from palaver.tokens import Counter, count_block, count_tools
@@ -76,6 +77,7 @@ class Measure(ABC):
         per_request: What stands around any request.
         per_message: What stands around a message.
         between: What stands between two parts of the instructions.
+        acts: The calls with their results in the exchanges that were looked at: who measures views again and again looks at them again, too.
     """
 
     unit: ClassVar[str]
@@ -87,6 +89,8 @@ class Measure(ABC):
         """Begin with nothing measured."""
         self._blocks: dict[int, tuple[Content, Share]] = {}
         self._exchanges: dict[int, tuple[Exchange, Share]] = {}
+        self._schemas: tuple[Sequence[ToolSpec], int] | None = None
+        self.acts = Known()
 
     @property
     def held(self) -> int:
@@ -128,10 +132,16 @@ class Measure(ABC):
         return Size(
             request=self.per_request,
             instructions=self.per_message + instructions if view.system else 0,
-            tools=self.tools(view.tools),
+            tools=self._declared(view.tools),
             messages=sum(share.text for share in shares),
             media=sum(share.media for share in shares),
         )
+
+    def _declared(self, tools: Sequence[ToolSpec]) -> int:
+        """Measure the tool schemas of a view; those of the view before need not be measured again."""
+        if self._schemas is None or self._schemas[0] is not tools:
+            self._schemas = (tools, self.tools(tools))
+        return self._schemas[1]
 
     def _exchange(self, exchange: Exchange) -> Share:
         found = self._exchanges.get(id(exchange))

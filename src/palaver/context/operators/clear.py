@@ -131,9 +131,7 @@ _MASK = "mask"
 
 def _since_cleared(ground: Ground, upto: int, layout: Layout) -> Iterator[Act]:
     """Give the acts from the cut on, the newest first, back to one that was cleared at a step before: behind it all that may be were."""
-    acts = ground.acts
-    for place in range(acts.count(upto) - 1, -1, -1):
-        act = acts.all[place]
+    for act in reversed(ground.acts.changeable(upto)):
         form = layout.forms.get(act.index)
         masked = form is not None and any(done.operator == _MASK for done in form.done)
         if act.index < layout.cut or (masked and touched(layout, act.index, act.answer)):

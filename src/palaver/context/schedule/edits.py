@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from palaver.context.schedule.prices import PriceSheet
 from palaver.errors import InvalidInput
@@ -113,8 +113,7 @@ class Decision:
         return cls(**{**data, "why": Why(data["why"])})
 
 
-@dataclass(frozen=True, slots=True)
-class _Suffix:
+class _Suffix(NamedTuple):
     """All edits at or right of a place."""
 
     cut: int

@@ -7,8 +7,9 @@ what came after it.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import TypeAlias
@@ -18,7 +19,7 @@ from palaver.context.work.outcomes import outcome
 from palaver.messages import ToolCallContent, ToolResultContent, canonical_json
 from palaver.view import Block, Exchange
 
-__all__ = ["Act", "Acts", "acts_of"]
+__all__ = ["Act", "Acts", "Known", "acts_of"]
 
 _WHOLE = ("content", "file_text", "contents", "text", "new_source", "data")
 """Arguments in which a tool that writes a file takes all of it."""
@@ -43,6 +44,7 @@ class Act:
         deed: What the call did.
         failed: Whether it failed.
         written: What it wrote to a file, if it wrote all of it; else None.
+        asked: The call's tool and arguments; the order in which they were written does not matter.
     """
 
     index: int
@@ -51,6 +53,7 @@ class Act:
     deed: Deed
     failed: bool
     written: str | None
+    asked: str
 
     @property
     def content(self) -> ToolCallContent:
@@ -98,6 +101,20 @@ class Acts:
         """Give how many acts there are up to and including an exchange."""
         return bisect_right(self._starts, index)
 
+    def changeable(self, index: int) -> Sequence[Act]:
+        """Give those of the acts up to and including an exchange of which a result may still be shown as it came.
+
+        All but those whose exchange holds one result, in another form already.
+        """
+        acts, starts = self._changeable
+        return acts[: bisect_right(starts, index)]
+
+    @cached_property
+    def _changeable(self) -> tuple[Sequence[Act], Sequence[int]]:
+        alone = Counter(self._starts)
+        acts = [act for act in self.all if act.answer.reason is None or alone[act.index] > 1]
+        return acts, [act.index for act in acts]
+
     @cached_property
     def repeated(self) -> Mapping[int, int]:
         """For each act, by its place, the exchange at which the same words came from a tool again."""
@@ -111,7 +128,7 @@ class Acts:
     @cached_property
     def asked_again(self) -> Mapping[int, int]:
         """For each act, the exchange at which the same tool was called with the same arguments again."""
-        return self._overtaken(_asked, _asked)
+        return self._overtaken(lambda act: act.asked, lambda act: act.asked)
 
     @cached_property
     def overwritten(self) -> Mapping[int, int]:
@@ -140,9 +157,35 @@ class Acts:
         return MappingProxyType(found)
 
 
-def acts_of(exchanges: Sequence[Exchange]) -> Acts:
-    """Give the acts of exchanges; calls without a result of their own are none."""
-    found = tuple(act for index, exchange in enumerate(exchanges) for act in _acts(index, exchange))
+class Known:
+    """The acts of exchanges that were looked at before: from one view of a dialog to the next few exchanges change."""
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._found: dict[int, tuple[Exchange, tuple[Act, ...]]] = {}
+
+    def of(self, index: int, exchange: Exchange) -> tuple[Act, ...]:
+        """Give the acts of an exchange that stands at a place."""
+        before = self._found.get(id(exchange))
+        if before is not None and (not before[1] or before[1][0].index == index):
+            return before[1]
+        if before is None:
+            acts = tuple(_acts(index, exchange))
+        else:
+            acts = tuple(replace(act, index=index) for act in before[1])
+        self._found[id(exchange)] = (exchange, acts)  # it is held, so that its id stays its own
+        return acts
+
+
+def acts_of(exchanges: Sequence[Exchange], known: Known | None = None) -> Acts:
+    """Give the acts of exchanges; calls without a result of their own are none.
+
+    Args:
+        exchanges: The exchanges.
+        known: Those that were looked at before.
+    """
+    known = known or Known()
+    found = tuple(act for index, exchange in enumerate(exchanges) for act in known.of(index, exchange))
     return Acts(found, tuple(act.index for act in found))
 
 
@@ -154,8 +197,15 @@ def _acts(index: int, exchange: Exchange) -> Iterator[Act]:
             if answer.derived or answer.origin is None:
                 continue
             done = deed(call.content)
-            failed = outcome(answer.content) != "ok"
-            yield Act(index, call, answer, done, failed, _written(call.content, done))
+            yield Act(
+                index=index,
+                call=call,
+                answer=answer,
+                deed=done,
+                failed=outcome(answer.content) != "ok",
+                written=_written(call.content, done),
+                asked=f"{call.content.name} {canonical_json(call.content.args).decode()}",
+            )
 
 
 def _written(call: ToolCallContent, done: Deed) -> str | None:
@@ -169,12 +219,7 @@ def _question(act: Act) -> str:
     """Give what an act asked, if it did nothing but look."""
     if act.failed or act.deed.run or act.deed.wrote or not act.deed.read:
         return ""
-    return _asked(act)
-
-
-def _asked(act: Act) -> str:
-    """Give a call's tool and arguments; the order in which they were written does not matter."""
-    return f"{act.tool} {canonical_json(act.content.args).decode()}"
+    return act.asked
 
 
 def _touched(act: Act) -> str:
