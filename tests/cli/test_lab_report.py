@@ -51,3 +51,17 @@ def test_the_table_of_a_run_is_still_data(folder: Path) -> None:
     assert run("lab-report", folder, folder.parent / "r.html").code == 0
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     assert json.loads((folder / "table.json").read_text())["sessions"] == 1
+
+
+def test_the_lab_writes_its_report_itself(tmp_path: Path) -> None:
+    """With --report the file and the pictures are written from results that nobody keeps, and told; --png alone is refused."""
+    path = coding(tmp_path / "one.jsonl", rounds=4)
+    asked = ("--policies", "full", "--model", "claude-sonnet-4-5", "--jobs", "1", "--resamples", "10")
+    done = run("lab", path, *asked, "--report", tmp_path / "r.html", "--png", tmp_path / "png")
+    assert done.code == 0
+    assert f"Report: {tmp_path / 'r.html'}" in done.out
+    assert (tmp_path / "r.html").read_text("utf-8").startswith("<!doctype html>")
+    assert list((tmp_path / "png").iterdir())
+    found = run("lab", path, *asked, "--report", tmp_path / "r.html", "--json").row()
+    assert found["report"]["path"] == str(tmp_path / "r.html")
+    assert run("lab", path, *asked, "--png", tmp_path / "png").code == 3

@@ -60,5 +60,17 @@ class TiresOfIt(ContextManager):
         return dialog
 
 
+class Leaves(ContextManager):
+    """Fails half way by ending the program: when the conversation is long."""
+
+    name = "leaves"
+
+    def __call__(self, dialog: Any) -> Any:
+        """Give the dialog as it is, while it is short."""
+        if len(dialog.view().exchanges) > 30:
+            raise SystemExit(0)
+        return dialog
+
+
 class NoPolicy:
     """Nothing that manages a context."""

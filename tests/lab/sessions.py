@@ -8,7 +8,9 @@ from typing import Any
 BEGIN = 1_770_000_000.0
 
 
-def coding(path: Path, *, rounds: int = 30, size: int = 1_500, pause: int = 0, dated: bool = True) -> Path:
+def coding(
+    path: Path, *, rounds: int = 30, size: int = 1_500, pause: int = 0, dated: bool = True, summary: str = ""
+) -> Path:
     """Write a session: the user asks, the agent reads a file and edits what it read, round after round.
 
     Each edit refers to a number that stands in the file read just before, and every fifth one to a number read four rounds before. Every
@@ -20,6 +22,7 @@ def coding(path: Path, *, rounds: int = 30, size: int = 1_500, pause: int = 0, d
         size: Characters of a file.
         pause: The round before which nothing happens for an hour; 0 for none.
         dated: Whether records have times and usage.
+        summary: What the agent wrote when it compacted the first half; empty where it did not.
     """
     lines: list[dict[str, Any]] = []
     at = BEGIN
@@ -53,6 +56,9 @@ def coding(path: Path, *, rounds: int = 30, size: int = 1_500, pause: int = 0, d
 
     add("user", {"role": "user", "content": "Repair the numbers. You must never touch the tests directory."})
     for number in range(rounds):
+        if summary and number == rounds // 2:
+            add("user", {"role": "user", "content": summary})
+            lines[-1]["isCompactSummary"] = True
         at += 3_600.0 if pause and number == pause else 20.0
         answer(2 * number, "Read", f"r{number}", {"file_path": f"src/part_{number}.py"})
         body = f"value_{number} = {90_000 + number}\n" + "x = 1  # nothing of note\n" * (size // 25)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from palaver.errors import InvalidInput, NotFound, UnknownPolicy
-from palaver.lab import CallRow, ReplayRow, Results, Settings, Table, command, entrant, examined, run_lab, shown
+from palaver.lab import CallRow, ReplayRow, Results, Settings, Table, command, entrant, examined, run_lab, sheet, shown
 from tests.lab.planted import DropsTheAsk, ForgetsReads, Remembers
 from tests.lab.sessions import coding
 
@@ -136,6 +136,50 @@ def test_a_policy_that_fails_half_way_is_named(tmp_path: Path) -> None:
     assert told.session
     assert told.call == len(rows(tmp_path / "out", bad)) + 1
     assert next(row for row in found.rows if row.policy == "full").status == "ok"
+
+
+def test_a_policy_that_ends_the_program_is_named(tmp_path: Path) -> None:
+    """It ends neither the run nor the others: it is one that failed; a file that does so when it is loaded is refused."""
+    bad = f"{PLANTED}:Leaves"
+    found = run(tmp_path / "out", coding(tmp_path / "one.jsonl"), policies=("full", bad))
+    assert {row.policy: row.status for row in found.rows} == {"full": "ok", bad: "failed"}
+    assert any("SystemExit" in problem.text for problem in found.problems if problem.policy == bad)
+    (tmp_path / "leaves.py").write_text("raise SystemExit(0)\n")
+    with pytest.raises(InvalidInput, match="SystemExit"):
+        entrant(f"{tmp_path / 'leaves.py'}:Mine", MODEL)
+    with pytest.raises(InvalidInput, match="names no class"):
+        entrant(str(PLANTED), MODEL)
+
+
+def test_a_recorded_summary_stands_for_the_record(tmp_path: Path) -> None:
+    """From where one was recorded the newest is shown instead of the record, and charged; before it the record stands, for nothing."""
+    path = coding(tmp_path / "one.jsonl", summary="So far value_7 was repaired, zzsummary.")
+    found = run(tmp_path / "out", path, policies=("openhands",), stand_ins=("fold", "recorded"))
+    assert {row.status for row in found.rows} == {"ok"}
+    charged = {row.stand_in: row.scores["summaries"].value or 0.0 for row in found.rows}
+    assert charged["fold"] == 0 < charged["recorded"]
+    told = [row for row in rows(tmp_path / "out", "openhands") if row.stand_in == "recorded" and row.mark == "cut"]
+    last = told[-1]
+    asked = settings(path, policies=("openhands",), stand_ins=("recorded",))
+    view = shown(asked, last.session, last.call).step.view
+    assert any("zzsummary" in str(block.content) for each in view.exchanges for block in each.blocks())
+
+
+def test_what_was_brought_back_is_written_anew_by_a_cold_cache(tmp_path: Path) -> None:
+    """After an hour a request costs what it brought back in the price of writing, not of reading."""
+    path = coding(tmp_path / "one.jsonl", rounds=32, pause=30)
+    run(tmp_path / "out", path, policies=("openhands",))
+    brought = 0
+    seen = False
+    prices = sheet(MODEL)
+    for row in rows(tmp_path / "out", "openhands"):
+        brought = 0 if row.mark == "cut" else brought
+        if brought and not row.recalls and row.call > 1:
+            price = prices.cache_read if row.warm else prices.cache_write
+            assert row.recall_cost == pytest.approx(brought * price, abs=1e-8)
+            seen = seen or not row.warm
+        brought += row.recall_tokens
+    assert seen
 
 
 def test_stand_ins_bracket_what_a_summary_is_worth(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table as Grid
 
+from palaver.cli.lab_report import as_data, reported, say
 from palaver.cli.options import JsonOption
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import errors, output, visible, write
@@ -31,6 +32,7 @@ from palaver.lab import (
     shown,
 )
 from palaver.lab import Progress as Far
+from palaver.lab.report import Report
 from palaver.transcripts.markdown import markdown
 
 _PROBLEMS = 12
@@ -106,6 +108,14 @@ def run(
     jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=0, help="Processes; 0 for one a core.")] = 0,
     seed: Annotated[int, typer.Option("--seed", help="What the intervals' resampling begins with.")] = 0,
     resamples: Annotated[int, typer.Option("--resamples", min=0, help="How often sessions are resampled.")] = 1_000,
+    report: Annotated[
+        Path | None,
+        typer.Option("--report", metavar="FILE.html", help="Write the report as well, as palaver lab-report does."),
+    ] = None,
+    png: Annotated[
+        Path | None,
+        typer.Option("--png", metavar="DIR", help="With --report: write its charts as PNG files here as well."),
+    ] = None,
     show: Annotated[
         str | None,
         typer.Option(
@@ -135,18 +145,25 @@ def run(
         return _show(settings, show, json=json)
     if resume and out is None:
         raise InvalidInput("There is nothing to take up.", hint="Name the folder of the earlier run with --out.")
-    with _folder(out) as folder, _progress(hidden=json) as far:
-        found = run_lab(settings, folder, resume=resume, progress=far)
+    if png is not None and report is None:
+        raise InvalidInput("There are no charts without a report.", hint="Name its file with --report.")
+    made: tuple[Report, tuple[Path, ...]] | None = None
+    with _folder(out) as folder:
+        with _progress(hidden=json) as far:
+            found = run_lab(settings, folder, resume=resume, progress=far)
+        replayed = any(row.sessions or row.failed for row in found.rows)
+        if report is not None and replayed:
+            made = reported(folder, report, png=png)
     if json:
-        print_json(found.to_dict())
+        print_json(found.to_dict() | ({} if made is None else {"report": as_data(*made)}))
     else:
         _say(found, out)
-    if not any(row.sessions or row.failed for row in found.rows) and not any(
-        row.status == "invalid" for row in found.rows
-    ):
+        if made is not None:
+            say(*made)
+    if not replayed and not any(row.status == "invalid" for row in found.rows):
         raise InvalidInput("No session with a model call was found.", hint="`palaver doctor PATH` says what a file is.")
     faults = any(problem.kind in _FAULTS for problem in found.problems)
-    return Exit.FOUND if faults else Exit.OK
+    return Exit.FOUND if faults or (made is not None and made[0].left_out) else Exit.OK
 
 
 def _split(words: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -43,15 +43,7 @@ def run(
     """
     made, pictures = reported(folder, path, sessions=sessions, png=png)
     if json:
-        print_json(
-            {
-                "path": str(made.path),
-                "bytes": made.size,
-                "sessions": list(made.sessions),
-                "left_out": dict(made.left_out),
-                "pictures": [str(one) for one in pictures],
-            }
-        )
+        print_json(as_data(made, pictures))
     else:
         say(made, pictures)
     return Exit.FOUND if made.left_out else Exit.OK
@@ -66,6 +58,17 @@ def reported(
         made = write_report(folder, path, sessions=sessions, said=lambda what: status.update(visible(what)))
         pictures = () if png is None else write_pictures(folder, png)
     return made, pictures
+
+
+def as_data(made: Report, pictures: tuple[Path, ...]) -> dict[str, Any]:
+    """Give what was written as JSON values."""
+    return {
+        "path": str(made.path),
+        "bytes": made.size,
+        "sessions": list(made.sessions),
+        "left_out": dict(made.left_out),
+        "pictures": [str(one) for one in pictures],
+    }
 
 
 def say(made: Report, pictures: tuple[Path, ...]) -> None:

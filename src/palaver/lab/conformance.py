@@ -45,7 +45,7 @@ def examined(policy: Callable[[], ContextManager], model: str, *, seed: int = 0)
                 check()
             except AssertionError as error:
                 broken.setdefault(_said(error))
-            except Exception as error:  # noqa: BLE001 - a policy is anybody's code: what it raises is what is wrong with it
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - a policy is anybody's code: what it raises is what is wrong with it
                 broken.setdefault(f"it raises {type(error).__name__}: {error}")
     return tuple(broken)
 

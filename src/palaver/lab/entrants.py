@@ -51,6 +51,8 @@ def entrant(asked: str, model: str, *, window: int | None = None, budget: int | 
     """
     path, _, name = asked.rpartition(":")
     own = path.endswith(".py")
+    if asked.endswith(".py"):
+        raise InvalidInput(f"{asked!r} names no class.", hint=f"Say which one: {asked}:MyPolicy.")
     if own:
         manager = _made(_class(Path(path), name), asked, model, window)
     else:
@@ -125,7 +127,7 @@ def _module(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[named]
-        if isinstance(error, Exception):
+        if isinstance(error, Exception | SystemExit):
             raise InvalidInput(
                 f"{path} cannot be loaded: {type(error).__name__}: {error}.", hint="Mend the file."
             ) from error

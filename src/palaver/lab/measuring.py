@@ -108,7 +108,8 @@ class Measured:
         """
         for step in self.replay.steps():
             exchanges = self._shown.take(step.view)
-            values = self._of_request(step) | self._of_references(step, exchanges) | self._of_memory(step)
+            request = self._of_request(step)
+            values = request | self._of_references(step, exchanges, warm=request["warm"]) | self._of_memory(step)
             row = CallRow(
                 session=session,
                 policy=self._entrant.name,
@@ -154,12 +155,12 @@ class Measured:
 
     # --- references --------------------------------------------------------------------------------------------------------
 
-    def _of_references(self, step: Step, exchanges: Sequence[Exchange]) -> dict[str, Any]:
-        """Measure what the next response refers to: in view, and to be brought back."""
+    def _of_references(self, step: Step, exchanges: Sequence[Exchange], *, warm: bool) -> dict[str, Any]:
+        """Measure what the next response refers to: in view, and to be brought back. What was brought is read with each request, anew by a cold one."""
         if step.cut:
             self._brought.clear()
         sheet, tokens = self._sheet, self._shown.tokens
-        rent = self._brought.tokens * sheet.cache_read
+        rent = self._brought.tokens * (sheet.cache_read if warm else sheet.cache_write)
         needs = self._recording.things.needs[step.call.number - 1]
         missing = [need for need in needs if not self._shown.holds(need.name)]
         away = [need for need in missing if need.name not in self._brought.names]
@@ -287,5 +288,5 @@ def _held(step: Step, entrant: Entrant, recording: Recording) -> Iterator[str]:
         yield str(broken).partition("\n")[0] or "a law is broken"
     except PalaverError as error:
         yield str(error)
-    except Exception as error:  # noqa: BLE001 - a policy is anybody's code
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a policy is anybody's code
         yield f"{type(error).__name__}: {error}"

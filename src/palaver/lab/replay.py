@@ -90,7 +90,7 @@ class Replay:
             began = perf_counter()
             try:
                 composed = self._composed(call, given)
-            except Exception as error:  # noqa: BLE001 - a policy is anybody's code: that it failed is a result
+            except (Exception, SystemExit) as error:  # noqa: BLE001 - a policy is anybody's code: that it failed is a result
                 self.error = f"{type(error).__name__}: {error}"
                 return
             planning = perf_counter() - began
