@@ -183,6 +183,19 @@ def test_a_turn_that_failed_is_tried_again_when_asked(chats: Chats) -> None:
     assert "there is nothing to go on with" in ran.err
 
 
+def test_with_redact_a_secret_reaches_no_file_and_no_request(chats: Chats) -> None:
+    """A token that is typed, given to a tool and said by the model: neither the store's files nor the recorded request holds it."""
+    token = "ghp_" + "a1B2c3D4e5F6" * 3
+    model = chats.script(call("weather", city=token), f"The token is {token}.")
+    ran = chats.pipe(f"My token is {token}\n", "-m", model, "-s", "kept", "--redact", "--tools", chats.tools())
+    assert ran.code == 0
+    assert token.encode() not in b"".join(path.read_bytes() for path in chats.folder.glob("chat.db*"))
+    for shown in ("--wire openai-chat", "--call 2 --json"):
+        seen = run("view", "kept", *shown.split(), "--store", chats.store).out
+        assert "redacted:github-token" in seen
+        assert token not in seen
+
+
 def test_a_block_that_is_refused_is_set_aside_and_the_turn_is_tried_again(chats: Chats) -> None:
     """A refusal that names its block is told with the handle; /quarantine sets that block aside, and the model is asked again without it."""
     said = "messages.1.content: blocked by a filter"
