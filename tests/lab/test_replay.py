@@ -278,3 +278,12 @@ def test_entrants_are_made_or_refused_with_a_reason(tmp_path: Path) -> None:
         run(tmp_path / "o", policies=("full",), stand_ins=("guess",))
     with pytest.raises(InvalidInput, match="named twice"):
         run(tmp_path / "o", policies=("full", "full"))
+
+
+@pytest.mark.parametrize("said", ["", "[]", '{"a": 1}'])
+def test_a_folder_with_something_else_is_refused(tmp_path: Path, said: str) -> None:
+    """What is called as a run is called, and is none, is told as the folder's fault; it is not written over."""
+    (tmp_path / "run.json").write_text(said)
+    with pytest.raises(InvalidInput, match=r"run\.json is damaged"):
+        run_lab(settings(coding(tmp_path / "one.jsonl", rounds=2)), tmp_path, resume=True)
+    assert (tmp_path / "run.json").read_text() == said

@@ -73,7 +73,13 @@ class Results:
         path = self.folder / "run.json"
         if not path.exists():
             return None
-        return Run.from_dict(_read(path))
+        values = _read(path)
+        try:
+            return Run.from_dict(values)
+        except (TypeError, KeyError) as error:
+            raise InvalidInput(
+                f"{path} is damaged, or is no run of the lab.", hint="Remove it, or name another folder."
+            ) from error
 
     @property
     def table(self) -> Table | None:
