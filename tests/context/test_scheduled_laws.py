@@ -61,9 +61,7 @@ def test_every_law_holds_on_a_recorded_session(recording: Recording) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(
-    "recording", [each for kind in ("claude_code", "codex", "pi", "tau_bench") for each in recordings(kind)]
-)
+@pytest.mark.parametrize("recording", recordings("claude_code", "codex", "pi", "tau_bench"))
 def test_every_law_holds_on_all_recorded_sessions(recording: Recording) -> None:
     """The same for all of them, at their last thousand entries."""
     _hold(recording, newest=1_000)
