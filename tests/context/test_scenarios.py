@@ -218,7 +218,9 @@ def test_d23_between_edits_requests_are_prefixes_and_edits_are_rare(name: str) -
         log.put(model(f"step {number}", f"c{number}"), result(f"c{number}", PAGE[:600]))
     last = log.store.last(log.dialog).seq
     views = (fold(log.store, log.dialog, at) for at in range(1, last + 1, 2))
-    by = policy({"type": name, "polling": 20} if name == "swe-agent" else name, "gpt-4o")  # its own 1 is an edit at every step
+    by = policy(
+        {"type": name, "polling": 20} if name == "swe-agent" else name, "gpt-4o"
+    )  # its own 1 is an edit at every step
     assert by is not None
     requests, edits = stable(views, by, Budget.of_input(6_000), COUNTER)
     assert requests == 91
