@@ -84,7 +84,10 @@ def _settled(dialog: Dialog, composed: Composed) -> View:
         return composed.view
     try:
         dialog.commit(composed, margin=0.0)
-    except (Conflict, InvalidInput):  # somebody compacted meanwhile, or the view cannot be written down: it is sent all the same
+    except (
+        Conflict,
+        InvalidInput,
+    ):  # somebody compacted meanwhile, or the view cannot be written down: it is sent all the same
         return composed.view
     return dialog.view()
 
