@@ -103,8 +103,9 @@ def test_law_4_killed_behind_a_durable_step(nursery: Children, told: History, ur
     """Law 4: killed behind each step, before anybody was told of it: it is there, whole, and the next process goes on."""
     tally = chain(nursery, told, url, lambda made, idle: Life(url=url, start=made, steps=stride + idle))
     sound(tally, f"killed behind every {stride}. step")
-    unseen = sum(before == after for before, after in pairwise(told.states))  # what only scrubs the storage
-    assert tally.in_flight >= tally.kills - 1 - unseen
+    # A step that only scrubs the storage leaves no trace: its child dies twice where another such step follows.
+    unseen = sum(before == after for before, after in pairwise(told.states))
+    assert tally.in_flight >= tally.kills - 1 - 2 * unseen
 
 
 @pytest.mark.parametrize("stride", [17, pytest.param(1, marks=pytest.mark.soak)])
