@@ -230,6 +230,19 @@ def test_a_tool_with_free_input_keeps_its_kind() -> None:
     assert "recall" in fitted.messages[2]["output"]
 
 
+@pytest.mark.parametrize("role", ["developer", "system"])
+@pytest.mark.parametrize("call", [{"call_id": "", "name": "sh"}, {"call_id": "c", "name": "no name"}])
+def test_instructions_in_a_list_survive_its_being_written_anew(role: str, call: dict[str, Any]) -> None:
+    """Where the whole list has to be written as it is sent, what stood in front of it stands there still, in its role."""
+    said = {"role": role, "content": "Never touch main."}
+    items = [said, {"type": "function_call", "arguments": "{}", **call}, {"role": "user", "content": "hi"}]
+    fitted = fit(items, model="gpt-5.2", budget=20_000)
+    assert any("written anew" in change.why for change in fitted.report.changes)
+    assert fitted.messages[0] == said
+    assert fitted.system is None
+    assert faults("openai-responses", fitted) == []
+
+
 def test_a_list_of_two_dialects_is_refused() -> None:
     """A message whose words stand where the list's dialect has none is named, and never taken for an empty one."""
     mixed = [{"role": "user", "content": "hi"}, {"role": "user", "parts": [{"text": "IMPORTANT"}]}]

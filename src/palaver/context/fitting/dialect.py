@@ -32,7 +32,7 @@ class Dialect:
             None where it does not.
         beside: What else a request must have, for its list to be judged.
         alone: Whether a message means the same whatever stands before it in the list.
-        system: Where the instructions stand in a request; empty where they are messages.
+        system: Where the instructions stand in a request that is compiled; empty where they are messages.
     """
 
     name: str
@@ -66,6 +66,8 @@ class Dialect:
     def instructions(self, body: Mapping[str, Any]) -> str:
         """Give the instructions that stand beside the list in a request."""
         found = body.get(self.system) or ()
+        if isinstance(found, str):
+            return found
         parts = found.get("parts", ()) if isinstance(found, Mapping) else found
         return "\n\n".join(part["text"] for part in parts)
 
@@ -95,6 +97,7 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
                 responses.written,
                 beside={"store": False},
                 alone=False,
+                system="instructions",
             ),
             Dialect(
                 "anthropic",

@@ -196,6 +196,9 @@ def _compiled(source: Source, view: View, why: str) -> tuple[list[Any], str, tup
         replace(view, system=beside, tools=()), source.profile, Call(model=source.model or "any", cache=False), load
     )
     body = thaw(request.body)
-    system = source.dialect.instructions(body)
+    messages, system = body[source.dialect.key], source.dialect.instructions(body)
+    if source.dialect.turns is None and system and beside[0].origin is not None:  # such a list holds them itself
+        own = source.given[beside[0].origin.seq]
+        messages, system = [{"role": own["role"], "content": system}, *messages], ""
     whole = Change(None, "list", How.CHANGED, f"written anew, because the provider would have refused it: {why}")
-    return body[source.dialect.key], system, (whole, *(change for change in request.report if change.what != "tool"))
+    return messages, system, (whole, *(change for change in request.report if change.what != "tool"))
