@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import Annotated, Any, TextIO
 
 import typer
 
@@ -89,29 +89,19 @@ def run(
         if finish:
             return _told(finish_erasures(source, thorough=vacuum), json=json)
         named = Session.open(session, source).session_id if session else None
+        scope: dict[str, Any] = {
+            "session": named,
+            "dialog": dialog,
+            "subject": subject,
+            "entries": entry or (),
+            "children": children,
+            "tombstones": tombstones,
+        }
         if not yes:
-            found = preview_erasure(
-                source,
-                session=named,
-                dialog=dialog,
-                subject=subject,
-                entries=entry or (),
-                children=children,
-                tombstones=tombstones,
-            )
-            _show(found, json=json)
+            _show(preview_erasure(source, **scope), json=json)
             return Exit.OK
         with _written_to(receipt) as file:  # one that cannot be written is found before anything is erased
-            done = erase(
-                source,
-                session=named,
-                dialog=dialog,
-                subject=subject,
-                entries=entry or (),
-                children=children,
-                tombstones=tombstones,
-                thorough=vacuum,
-            )
+            done = erase(source, **scope, thorough=vacuum)
             if file is not None:
                 file.write(done.to_json() + "\n")
     return _told((done,), json=json)
