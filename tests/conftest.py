@@ -4,14 +4,16 @@ import ipaddress
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import postgres, recorded
+from tests import postgres, recorded, told
+from tests.demand.table import Table
 from tests.peers import server
 
 settings.register_profile("default", deadline=None)
@@ -21,8 +23,9 @@ settings.register_profile(
 )
 settings.load_profile("default")
 
-# What would let a test reach beyond this machine, or make it depend on who runs it.
-FOREIGN_ENVIRONMENT = ("_API_KEY", "_PROXY", "_proxy", "_BASE_URL", "PALAVER_STORE", "XDG_")
+# What would let a test reach beyond this machine, or make it depend on who runs it, and in how many processes: those of several are told
+# the size of the terminal.
+FOREIGN_ENVIRONMENT = ("_API_KEY", "_PROXY", "_proxy", "_BASE_URL", "PALAVER_STORE", "XDG_", "COLUMNS", "LINES")
 
 
 class NetworkForbiddenError(AssertionError):
@@ -102,3 +105,35 @@ def postgres_server() -> Iterator[postgres.Server]:
     """Return a running PostgreSQL server, the one in the wheel; `url()` gives the address of a store that is not there yet."""
     with postgres.wheel_server() as running:
         yield running
+
+
+# --- what is printed at the end ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def tell(record_property: Callable[[str, object], None]) -> Callable[[str], None]:
+    """Return a function that has a line printed at the end of the run."""
+    return partial(record_property, told.TOLD)
+
+
+@pytest.fixture
+def count(record_property: Callable[[str, object], None]) -> Callable[[str, Mapping[str, int]], None]:
+    """Return a function that has numbers, by what they count, printed under a title at the end of the run: those of all tests, added up."""
+    return lambda title, numbers: record_property(told.COUNTED + title, dict(numbers))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what tests told and counted, and the table of the scenarios, if any ran."""
+    stats = terminalreporter.stats.values()
+    reports = [report for kind in stats for report in kind if isinstance(report, pytest.TestReport)]
+    scenarios = Table()
+    for report in reports:
+        scenarios.take(report)
+    for title, lines in (
+        ("told", [*told.lines(reports)]),
+        ("scenarios", [*scenarios.lines()] if scenarios.rows else []),
+    ):
+        if lines:
+            terminalreporter.section(title)
+            for line in lines:
+                terminalreporter.write_line(line)

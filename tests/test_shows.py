@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
 from itertools import islice
 
@@ -41,16 +40,16 @@ SAMPLED = {each.id for each in SAMPLE}
 EACH = [each for each in ALL if each.id in SAMPLED] + [each for each in REST if each.id not in SAMPLED]
 
 
-@pytest.fixture(scope="module")
-def counts(request: pytest.FixtureRequest) -> Iterator[Counter[str]]:
-    """Count what was found, and print it at the end."""
-    found: Counter[str] = Counter()
+VALID = "requests valid"
+INFEASIBLE = "budgets infeasible with a true breakdown"
+
+
+@pytest.fixture
+def counts(count: Callable[[str, Mapping[str, int]], None]) -> Iterator[Counter[str]]:
+    """Count what was found; all of it is printed at the end."""
+    found = Counter({VALID: 0, INFEASIBLE: 0})
     yield found
-    capture = request.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        said = f"{found['valid']:,} requests valid, {found['infeasible']:,} budgets infeasible with a true breakdown"
-        sys.stdout.write(f"\nviews of recorded sessions: {said}\n")
-        sys.stdout.flush()
+    count("views of recorded sessions", found)
 
 
 def brought_in(recording: Recording, most: int | None) -> tuple[MemoryStore, list[Imported]]:
@@ -82,7 +81,7 @@ def _hold(  # noqa: PLR0913, PLR0917 - one case of the matrix
         done = _composed(view, manager, limit, model, ledger)
         if isinstance(done, InfeasibleBudget):
             assert sum(done.breakdown.values()) == done.needed > limit
-            counts["infeasible"] += 1
+            counts[INFEASIBLE] += 1
             continue
         assert done.tokens_after <= limit
         _require(view, done)
@@ -92,7 +91,7 @@ def _hold(  # noqa: PLR0913, PLR0917 - one case of the matrix
                 done.view, profile(target, model), Call(model=model, then=then), lambda one: store.blob(BlobId(one))
             )
             request.check()
-            counts["valid"] += 1
+            counts[VALID] += 1
 
 
 def _composed(view: View, manager: Policy, limit: int, model: str, ledger: Ledger) -> Composed | InfeasibleBudget:

@@ -1,6 +1,6 @@
 """Real sessions of other agents, under every policy, at budgets from 5 % to all of their size."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 from _pytest.mark import ParameterSet
@@ -77,7 +77,9 @@ def test_every_preset_holds_every_law_on_a_recorded_session(name: str) -> None:
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("recording", recordings())
-def test_every_policy_holds_every_law_on_all_recorded_sessions(recording: Recording) -> None:
+def test_every_policy_holds_every_law_on_all_recorded_sessions(
+    recording: Recording, tell: Callable[[str], None]
+) -> None:
     """The same for every session of every format that palaver reads; the counts are printed."""
     try:
         composed, infeasible = _hold(recording, 50, (*OWN, *(each.name for each in PRESETS)))
@@ -85,4 +87,4 @@ def test_every_policy_holds_every_law_on_all_recorded_sessions(recording: Record
         if type(error).__name__ != "UnsupportedTranscript":
             raise
         pytest.skip(f"no format for {recording.name} yet")
-    print(f"{recording.name}: {composed} composed, {infeasible} infeasible")  # noqa: T201 - the counts are to be seen
+    tell(f"{recording.name}: {composed} composed, {infeasible} infeasible")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -88,34 +87,26 @@ def test_the_log_at_every_recorded_call_holds_what_was_sent(recording: Recording
     assert calls
 
 
-@pytest.fixture(scope="module")
-def told(request: pytest.FixtureRequest) -> Iterator[list[str]]:
-    """Collect a line for each run of a preset, and print them at the end."""
-    lines: list[str] = []
-    yield lines
-    with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-        sys.stdout.write("".join(f"\n{line}" for line in lines) + "\n")
-        sys.stdout.flush()
-
-
 @pytest.mark.parametrize("recording", SERIES)
-def test_the_size_of_what_was_sent_is_what_the_provider_reported(recording: Recording, told: list[str]) -> None:
+def test_the_size_of_what_was_sent_is_what_the_provider_reported(
+    recording: Recording, tell: Callable[[str], None]
+) -> None:
     """T14: over a run, our count of its requests is the provider's, within the bound that is stated for the family."""
     calls = [call for call in sent(recording) if call.tokens]
     count = counter("claude-sonnet-4-5")
     ours, theirs = sum(Meter(count).view(call.view).total for call in calls), sum(call.tokens for call in calls)
-    told.append(f"{recording.name}: {len(calls)} calls, {theirs:,} tokens by the provider, {ours:,} by our count")
+    tell(f"{recording.name}: {len(calls)} calls, {theirs:,} tokens by the provider, {ours:,} by our count")
     assert abs(ours / theirs - 1) <= count.family.bound
 
 
 @pytest.mark.parametrize("name", sorted(each.name for each in PRESETS))
 @pytest.mark.parametrize("recording", [*SERIES[:1], *LARGE, *SERIES[1:][-1:]])
-def test_every_preset_holds_its_laws_call_by_call(recording: Recording, name: str, told: list[str]) -> None:
+def test_every_preset_holds_its_laws_call_by_call(recording: Recording, name: str, tell: Callable[[str], None]) -> None:
     """In room for half of what came after the first call: every law at a call in ten, and between edits each request goes on from the one before."""
     views = [call.view for call in sent(recording)]
     budget = Budget.of_input((size(views[0]) + max(map(size, views))) // 2)
     held = [hold(view, manager(name), budget, COUNTER) for view in views[::10]]
     requests, edits = stable(iter(views), manager(name), budget, COUNTER)
-    told.append(f"{recording.name}: {name}: {requests} requests in half of the room, {edits} edits")
+    tell(f"{recording.name}: {name}: {requests} requests in half of the room, {edits} edits")
     assert any(held)
     assert requests

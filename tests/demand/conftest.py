@@ -1,4 +1,4 @@
-"""Fixtures of the scenarios, and the table of what really ran: scenario, stores and profiles covered, outcome."""
+"""Fixtures of the scenarios; they note the stores and profiles that they cover for the table (tests/conftest.py prints it)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ import pytest
 
 from tests import postgres
 from tests.demand.ground import Place, Proof
-from tests.demand.table import Table
 from tests.store.postgres_backend import emptied
 
-TABLE = Table()
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -70,16 +68,3 @@ def kill() -> Iterator[Callable[..., int]]:
 
         yield deed
         sent.close()
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Take down how each scenario went."""
-    TABLE.take(report)
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the table, if any scenario ran."""
-    if TABLE.rows:
-        terminalreporter.section("scenarios")
-        for line in TABLE.lines():
-            terminalreporter.write_line(line)
