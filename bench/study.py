@@ -23,6 +23,7 @@ from palaver.lab import Results, Settings
 from palaver.lab.loading import Loaded, files_in, key_of, loaded
 from palaver.lab.looks import Shown
 from palaver.lab.measuring import Measured, Recording
+from palaver.lab.metrics import Worth, beats
 from palaver.lab.prices import sheet
 from palaver.lab.results import ReplayRow, Run, Score, SessionRow, Table
 from palaver.lab.running import entrant_of
@@ -97,7 +98,7 @@ def _table(title: str, run: Run, sessions: Mapping[str, SessionRow], replays: Se
 
 
 def _beaten(run: Run, replays: Sequence[ReplayRow]) -> Mapping[str, float]:
-    """Give for each policy in what share of resampled sessions it has both a lower bill and a higher recall than ours."""
+    """Give for each policy in what share of resampled sessions it beats ours in bill and recall."""
     rows: dict[str, dict[str, ReplayRow]] = {}
     for row in replays:
         rows.setdefault(row.policy, {})[row.session] = row
@@ -114,8 +115,8 @@ def _beaten(run: Run, replays: Sequence[ReplayRow]) -> Mapping[str, float]:
     for _ in range(run.resamples if _OURS in pairs else 0):
         drawn = chance.choices(range(len(keys)), k=len(keys))
         sums = {name: [sum(each) for each in zip(*(of[n] for n in drawn), strict=True)] for name, of in pairs.items()}
-        bill, view = sums[_OURS]
-        beaten.update(name for name, (other, more) in sums.items() if other < bill and more > view)
+        ours = Worth(*sums[_OURS])
+        beaten.update(name for name, found in sums.items() if beats(Worth(*found), ours))
     return {name: beaten[name] / run.resamples for name in pairs if name != _OURS}
 
 

@@ -72,3 +72,25 @@ def coding(
     add("user", {"role": "user", "content": "Thank you."})
     path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     return path
+
+
+def asking(path: Path, names: dict[int, str]) -> Path:
+    """Write a session: twelve results are read, each with a number and a word of its own, then one of the numbers is used.
+
+    Args:
+        path: The file.
+        names: What the tool that uses a number is called; a result with the same word is found by a search for it.
+    """
+    messages: list[dict[str, Any]] = [{"role": "user", "content": "Read all of it, then use what you found."}]
+
+    def did(call: str, name: str, arguments: dict[str, Any], text: str) -> None:
+        made = {"id": call, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        messages.append({"role": "assistant", "content": None, "tool_calls": [made]})
+        messages.append({"role": "tool", "tool_call_id": call, "content": text})
+
+    for number in range(12):
+        did(f"r{number}", "read", {}, f"{80_000 + number} word{chr(97 + number)} " + "and so on " * 300)
+    for number, name in names.items():
+        did(f"u{number}", name, {"value": str(80_000 + number)}, "used")
+    path.write_text(json.dumps(messages))
+    return path

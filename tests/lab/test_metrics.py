@@ -9,9 +9,12 @@ from hypothesis import strategies as st
 from palaver.lab.finder import Finder
 from palaver.lab.lookups import Index
 from palaver.lab.metrics import (
+    Worth,
     artifact_scores,
+    beats,
     bill,
     distance_of,
+    front,
     future_references,
     hit_share,
     identifiers,
@@ -134,6 +137,32 @@ def test_recalls_are_charged_as_calls() -> None:
     """Two lookups on a view of 1,000 tokens that bring 200: read twice, 120 tokens written by the model, 320 written to the cache."""
     assert recall_charge(2, 200, 1_000, SHEET) == pytest.approx(200 + 120 * 5 + 320 * 1.25)
     assert recall_charge(0, 0, 1_000, SHEET) == 0
+
+
+def test_a_tie_in_one_and_worse_in_the_other_is_beaten() -> None:
+    """For the same recall only the cheapest is on the front, for the same bill only the one that keeps most; equal ones are all on it."""
+    points = {
+        "cheap": Worth(1.0, 0.5),
+        "twin": Worth(1.0, 0.5),
+        "dearer, same recall": Worth(1.5, 0.5),
+        "dear": Worth(2.0, 0.9),
+        "same bill, less": Worth(2.0, 0.8),
+        "worse in both": Worth(3.0, 0.4),
+    }
+    assert front(points) == {"cheap", "twin", "dear"}
+    assert not beats(points["cheap"], points["twin"])
+    assert beats(points["cheap"], points["dearer, same recall"])
+    assert not beats(points["cheap"], points["dear"])
+
+
+@given(st.dictionaries(st.integers(), st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1))
+def test_the_front_beats_all_others(found: dict[int, tuple[int, int]]) -> None:
+    """None of the front beats another of it, and whatever is not on it is beaten by one that is."""
+    points = {name: Worth(*each) for name, each in found.items()}
+    best = front(points)
+    assert best
+    assert not any(beats(points[one], points[other]) for one in best for other in best)
+    assert all(any(beats(points[one], points[name]) for one in best) for name in points.keys() - best)
 
 
 def test_regret_is_a_ratio() -> None:

@@ -7,8 +7,9 @@ import pytest
 
 from palaver.errors import InvalidInput, NotFound, UnknownPolicy
 from palaver.lab import CallRow, ReplayRow, Results, Settings, Table, command, entrant, examined, run_lab, sheet, shown
+from palaver.lab.metrics.money import LOOKUP_OUTPUT, SEARCH_TOKENS
 from tests.lab.planted import DropsTheAsk, ForgetsReads, Remembers
-from tests.lab.sessions import coding
+from tests.lab.sessions import asking, coding
 
 PLANTED = Path(__file__).with_name("planted.py")
 MODEL = "claude-sonnet-4-5"
@@ -180,6 +181,39 @@ def test_what_was_brought_back_is_written_anew_by_a_cold_cache(tmp_path: Path) -
             seen = seen or not row.warm
         brought += row.recall_tokens
     assert seen
+
+
+def test_what_no_lookup_finds_is_paid_for_too(tmp_path: Path) -> None:
+    """What a search finds and what it does not cost the same, to the last digit; only the first counts as reached."""
+    charged = {}
+    for name, reached in (("wordc", 1), ("nothing", 0)):
+        out = tmp_path / name
+        run(out, asking(tmp_path / f"{name}.json", {2: name}), policies=("lllm",), budget=5_000)
+        (row,) = (row for row in rows(out, "lllm") if row.references)
+        assert (row.references, row.in_view, row.reached, row.recalls, row.refetched) == (1, 0, reached, 2, 1 - reached)
+        price = sheet(MODEL)
+        asked, brought = 2 * LOOKUP_OUTPUT, row.recall_tokens
+        by_hand = 2 * row.tokens * price.cache_read + asked * price.output + (brought + asked) * price.cache_write
+        assert row.recall_cost == pytest.approx(by_hand, abs=1e-8)
+        assert brought > SEARCH_TOKENS
+        charged[name] = brought
+    assert charged["wordc"] == charged["nothing"]
+
+
+def test_nothing_that_is_missing_is_free(tmp_path: Path) -> None:
+    """Wherever a call refers to something that its view does not hold, it is charged: there, or since it was got at before."""
+    run(tmp_path / "out", coding(tmp_path / "one.jsonl"), policies=("lllm", "swe-agent", "aider"), budget=4_000)
+    missing = 0
+    for policy in ("lllm", "swe-agent", "aider"):
+        had = 0
+        for row in rows(tmp_path / "out", policy):
+            had = 0 if row.mark == "cut" else had
+            if row.in_view < row.references:
+                missing += 1
+                assert row.recall_cost > 0
+                assert row.recalls > 0 or had > 0
+            had += row.recall_tokens
+    assert missing > 10
 
 
 def test_stand_ins_bracket_what_a_summary_is_worth(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from palaver.cli.surroundings import errors, output, visible, write
 from palaver.context import POLICIES
 from palaver.errors import InvalidInput
 from palaver.lab import (
+    FRONT,
     STAND_INS,
     PolicyRow,
     Problem,
@@ -229,7 +230,7 @@ def _say(found: Table, out: Path | None) -> None:
     )
     console.print(_grid(found, console.width))
     console.print(
-        "* on the front: no other policy has both a lower bill (recalls charged) and a higher FRR. FRR: of what later calls refer to, in view; "
+        f"* on the front: {FRONT}. FRR: of what later calls refer to, in view; "
         "+lookup: or brought back. Brackets: 95 % of resampled sessions. Unsent: calls whose budget was infeasible."
     )
     for text in run.assumptions:

@@ -16,12 +16,13 @@ from palaver.lab.results import (
     Table,
 )
 from palaver.lab.running import Progress, Settings, run_lab
-from palaver.lab.scores import SCORES
+from palaver.lab.scores import FRONT, SCORES
 from palaver.lab.showing import ShownCall, command, shown
 from palaver.lab.stand_ins import STAND_INS
 from palaver.lab.writing import Results
 
 __all__ = [
+    "FRONT",
     "PARTS",
     "SCHEMA",
     "SCORES",

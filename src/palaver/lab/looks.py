@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TypeVar
@@ -104,10 +104,14 @@ class Looks:
             digest=declared + digest,
         )
 
-    def holding(self, exchange: Exchange, names: Collection[str]) -> int:
-        """Give the tokens of the blocks of an exchange that hold any of some identifiers: what a recall of them brings."""
+    def holding(self, blocks: Iterable[Block], names: Collection[str]) -> tuple[int, frozenset[str]]:
+        """Give what a recall of some identifiers brings: the tokens of the blocks that hold any of them, and all identifiers in those."""
         wanted = frozenset(names)
-        return sum(self.meter.block(block.content) for block in exchange.blocks() if self._content(block)[1] & wanted)
+        held = [block for block in blocks if not wanted.isdisjoint(self._content(block)[1])]
+        return (
+            sum(self.meter.block(block.content) for block in held),
+            frozenset[str]().union(*(self._content(block)[1] for block in held)),
+        )
 
     def _content(self, block: Block) -> tuple[bytes, frozenset[str]]:
         """Give the digest of what a block says, and the identifiers in it."""

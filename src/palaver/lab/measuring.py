@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from palaver.context.ground import GONE
 from palaver.errors import PalaverError
@@ -49,16 +49,41 @@ class Recording:
     media: Callable[[str], bytes]
 
 
+class _Lookups(NamedTuple):
+    """What had to be done so that what a view does not hold was at hand.
+
+    Attributes:
+        steps: The model calls that it took.
+        tokens: What they brought into the requests that follow.
+        back: The identifiers that a lookup brought back.
+        again: The identifiers that no lookup finds, and that had to be got as they were got at first.
+        refetched: How many exchanges those stand in.
+    """
+
+    steps: int = 0
+    tokens: int = 0
+    back: frozenset[str] = frozenset()
+    again: frozenset[str] = frozenset()
+    refetched: int = 0
+
+
 class _Brought:
-    """What was brought back and still stands in requests, because nothing was cut since."""
+    """What was brought back, or got again, and still stands in requests, because nothing was cut since."""
 
     def __init__(self) -> None:
         self.tokens = 0
-        self.names: set[str] = set()
+        self.back: set[str] = set()
+        self.again: set[str] = set()
+
+    def take(self, found: _Lookups) -> None:
+        self.tokens += found.tokens
+        self.back |= found.back
+        self.again |= found.again
 
     def clear(self) -> None:
         self.tokens = 0
-        self.names.clear()
+        self.back.clear()
+        self.again.clear()
 
 
 class Measured:
@@ -159,52 +184,50 @@ class Measured:
         """Measure what the next response refers to: in view, and to be brought back. What was brought is read with each request, anew by a cold one."""
         if step.cut:
             self._brought.clear()
-        sheet, tokens = self._sheet, self._shown.tokens
-        rent = self._brought.tokens * (sheet.cache_read if warm else sheet.cache_write)
+        sheet, tokens, brought = self._sheet, self._shown.tokens, self._brought
+        rent = brought.tokens * (sheet.cache_read if warm else sheet.cache_write)
         needs = self._recording.things.needs[step.call.number - 1]
         missing = [need for need in needs if not self._shown.holds(need.name)]
-        away = [need for need in missing if need.name not in self._brought.names]
-        lookups, brought, reached = self._looked_up(step, exchanges, away) if away else (0, 0, frozenset[str]())
-        self._brought.tokens += brought
-        self._brought.names |= reached
+        away = [need for need in missing if need.name not in brought.back and need.name not in brought.again]
+        found = self._looked_up(step, exchanges, away) if away else _Lookups()
+        brought.take(found)
         gone = {need.name for need in missing}
         return {
             "references": len(needs),
             "in_view": len(needs) - len(missing),
-            "reached": len(needs) - len(away) + len(reached),
+            "reached": len(needs) - len(gone - brought.back),
             "origins": _split(needs, gone, lambda need: need.origin),
             "distances": _split(needs, gone, lambda need: need.distance),
-            "recalls": lookups,
-            "recall_tokens": brought,
-            "recall_cost": rent + recall_charge(lookups, brought, tokens, sheet),
+            "recalls": found.steps,
+            "refetched": found.refetched,
+            "recall_tokens": found.tokens,
+            "recall_cost": rent + recall_charge(found.steps, found.tokens, tokens, sheet),
         }
 
-    def _looked_up(
-        self, step: Step, exchanges: Sequence[Exchange], away: Sequence[Need]
-    ) -> tuple[int, int, frozenset[str]]:
-        """Bring back what is away; give the lookups that took, the tokens they brought, and the identifiers."""
-        log, looks = step.log.exchanges, self._recording.looks
+    def _looked_up(self, step: Step, exchanges: Sequence[Exchange], away: Sequence[Need]) -> _Lookups:
+        """Get at what is away: by its handle, by a search, or, where that finds something else, as it was got at first (`metrics.money`)."""
+        log, looks = step.log, self._recording.looks
         shown = frozenset(each.first for each in exchanges)
         places = frozenset(place for each in exchanges for place in looks.of(each).places)
         wanted: dict[int, list[str]] = {}
         for need in away:
-            if need.index >= 0:
-                wanted.setdefault(need.index, []).append(need.name)
-        found = self._found(step, {need.name for need in away}, shown) if wanted else ()
-        lookups = brought = 0
-        reached: set[str] = set()
+            wanted.setdefault(need.index, []).append(need.name)
+        hits = self._found(step, {need.name for need in away}, shown)
+        steps = tokens = refetched = 0
+        back, again = set[str](), set[str]()
         for index, names in wanted.items():
-            handles = {(run.dialog[:_SHORT], seq) for run in log[index].runs for seq in range(run.start, run.stop)}
-            if log[index].first in shown or handles & places:
-                steps, search = 1, 0
-            elif index in found:
-                steps, search = 2, SEARCH_TOKENS
-            else:
-                continue
-            lookups += steps
-            brought += search + looks.holding(log[index], names)
-            reached |= looks.of(log[index]).names
-        return lookups, brought, frozenset(reached & {need.name for need in away})
+            blocks = log.system if index < 0 else tuple(log.exchanges[index].blocks())
+            size, held = looks.holding(blocks, names)
+            named = index >= 0 and (
+                log.exchanges[index].first in shown or not places.isdisjoint(_printed(log.exchanges[index]))
+            )
+            steps += 1 if named else 2
+            tokens += size if named else SEARCH_TOKENS + size
+            lost = not named and index not in hits
+            (again if lost else back).update(held)
+            refetched += lost
+        names_away = {need.name for need in away}
+        return _Lookups(steps, tokens, frozenset(back & names_away), frozenset(again & names_away - back), refetched)
 
     def _found(self, step: Step, missing: set[str], shown: Collection[Handle | None]) -> frozenset[int]:
         """Search what the view leaves out for the words of the next step that the model knows."""
@@ -254,6 +277,11 @@ class Measured:
 
 _SHORT = 12
 """Digits of a dialog's id in a printed handle."""
+
+
+def _printed(exchange: Exchange) -> Iterator[tuple[str, int]]:
+    """Give the handles of an exchange as they are printed."""
+    return ((run.dialog[:_SHORT], seq) for run in exchange.runs for seq in range(run.start, run.stop))
 
 
 def _spoken(content: object) -> bool:

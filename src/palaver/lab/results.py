@@ -33,8 +33,8 @@ __all__ = [
     "Table",
 ]
 
-SCHEMA = 1
-"""The version of the meaning of what is written."""
+SCHEMA = 2
+"""The version of the meaning of what is written. 2: recalls charge what no lookup finds, too."""
 
 PARTS = ("system", "tools", "user", "assistant", "results", "summaries", "placeholders")
 """The attributes of a CallRow into which its tokens are divided, in the order in which they are best stacked."""
@@ -135,7 +135,9 @@ class CallRow(_Row):
         output: Tokens that the model wrote.
         cost: What the call cost, without recalls and summaries.
         summary_cost: What the model's summary that a stand-in stands for would have cost.
-        recalls: How many lookups were needed to bring back what the next response refers to.
+        recalls: How many calls were needed to get at what the next response refers to and the view does not hold: lookups, those that find
+            something else included, and what then had to be done again.
+        refetched: Of how many exchanges something had to be got as it was got at first, because no lookup finds it.
         recall_tokens: The tokens that they brought.
         recall_cost: What they cost: each a call of its own and its tokens, then their place in every later request up to the next cut.
         references: Identifiers in the calls of the response that had been said before.
@@ -186,6 +188,7 @@ class CallRow(_Row):
     cost: float = 0.0
     summary_cost: float = 0.0
     recalls: int = 0
+    refetched: int = 0
     recall_tokens: int = 0
     recall_cost: float = 0.0
     references: int = 0
@@ -240,7 +243,8 @@ class ReplayRow(_Row):
         output: Tokens written by the model.
         cost: What the calls cost, without recalls and summaries.
         summary_cost: What a model's summaries would have cost.
-        recalls: Lookups.
+        recalls: Calls to get at what views do not hold.
+        refetched: Exchanges of which something had to be got again, because no lookup finds it.
         recall_cost: What they cost.
         optimum: The bill of the best possible schedule of cuts, found afterwards; None where it was not computed.
         references: Identifiers that later calls referred to.
@@ -283,6 +287,7 @@ class ReplayRow(_Row):
     cost: float = 0.0
     summary_cost: float = 0.0
     recalls: int = 0
+    refetched: int = 0
     recall_cost: float = 0.0
     optimum: float | None = None
     references: int = 0
@@ -387,7 +392,7 @@ class PolicyRow(_Row):
         infeasible: How many of them could not be sent.
         cuts: How often a view was cut.
         scores: Figures by name (`palaver.lab.scores.SCORES` says what each is).
-        best: Whether no other policy has both a lower bill and a higher in-view recall: it is on the front.
+        best: Whether it is on the front: no other policy has a bill as low and an in-view recall as high, and one of them better.
         broken: Laws that it broke.
     """
 

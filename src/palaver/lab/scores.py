@@ -7,12 +7,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from palaver.lab.metrics import ratio_interval
+from palaver.lab.metrics import Worth, front, ratio_interval
 from palaver.lab.results import PolicyRow, Problem, ReplayRow, Run, Score, Table
 
-__all__ = ["SCORES", "table"]
+__all__ = ["FRONT", "SCORES", "table"]
 
 Pair: TypeAlias = tuple[float, float]
+
+FRONT = "no other policy has a bill (recalls charged) as low and an FRR as high, and one of them better"
+"""What it is to be on the front (`palaver.lab.metrics.beats`)."""
 
 SCORES: Mapping[str, tuple[str, Callable[[ReplayRow], Pair]]] = MappingProxyType(
     {
@@ -99,21 +102,18 @@ def _score(run: Run, pairs: Sequence[Pair]) -> Score:
 
 
 def _front(rows: Sequence[PolicyRow]) -> frozenset[tuple[str, str]]:
-    """Give the policies that no other one beats in both: a lower bill, recalls charged, and a higher in-view recall.
+    """Give the policies that no other one beats (`FRONT`).
 
     Only those count that were replayed on every session, could send every call, and broke no law.
     """
     able = [row for row in rows if row.status == "ok" and row.sessions and not row.infeasible and not row.broken]
     most = max((row.sessions for row in able), default=0)
-    points = {
-        (row.policy, row.stand_in): (row.scores["bill"].value or 0.0, row.scores["frr"].value or 0.0)
-        for row in able
-        if row.sessions == most
-    }
-    return frozenset(
-        name
-        for name, (bill, recall) in points.items()
-        if not any(other < bill and better > recall for other, better in points.values())
+    return front(
+        {
+            (row.policy, row.stand_in): Worth(row.scores["bill"].value or 0.0, row.scores["frr"].value or 0.0)
+            for row in able
+            if row.sessions == most
+        }
     )
 
 

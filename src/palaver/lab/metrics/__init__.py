@@ -5,15 +5,19 @@ from palaver.lab.metrics.cache import hit_share, prefix_stability, stable_tokens
 from palaver.lab.metrics.constraints import survives
 from palaver.lab.metrics.evidence import ndcg_at, recall_all_at, recall_any_at, retained
 from palaver.lab.metrics.failures import remembered, repeated
+from palaver.lab.metrics.front import Worth, beats, front
 from palaver.lab.metrics.intervals import Interval, paired_interval, ratio_interval
 from palaver.lab.metrics.money import bill, recall_charge, regret
 from palaver.lab.metrics.references import distance_of, future_references, identifiers, in_arguments, occurs
 
 __all__ = [
     "Interval",
+    "Worth",
     "artifact_scores",
+    "beats",
     "bill",
     "distance_of",
+    "front",
     "future_references",
     "hit_share",
     "identifiers",

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Any
 
 from palaver.lab.results import PolicyRow, Run, Table
-from palaver.lab.scores import SCORES
+from palaver.lab.scores import FRONT, SCORES
 
 __all__ = ["named", "page"]
 
@@ -55,6 +55,7 @@ def page(table: Table, data: Mapping[str, Any], bundle: str) -> str:
     packed = base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode()
     parts = {
         "title": escape(title),
+        "front": escape(FRONT),
         "style": _resource("page.css"),
         "summary": escape(f"{summary}; bills a session in {money}; palaver {run.version}."),
         "table": "".join(_table(table)),
