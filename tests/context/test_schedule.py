@@ -343,6 +343,18 @@ def test_what_failed_keeps_its_error_when_it_is_cleared() -> None:
     assert passed.startswith("[Old tool output cleared")
 
 
+def test_a_result_that_is_only_old_need_not_wait() -> None:
+    """Without a number of newest results, what waits is what would wait anyway and is of no more use."""
+    page = "\n".join(f"collected {number}" for number in range(100))
+    view = worked(
+        run("c1", "ls", page), run("c2", "cat a", page[1:]), run("c3", "ls", page), run("c4", "cat b", page[2:])
+    )
+    alone = list(Waiting(newest=None)(ground_of(view)))
+    assert [due.spent for due in alone] == [True]
+    assert alone == [due for due in Waiting(newest=3)(ground_of(view)) if due.spent]
+    assert {due.spent for due in Waiting(newest=1)(ground_of(view))} == {False}
+
+
 def test_a_schedule_is_made_from_a_configuration() -> None:
     """By name, with the words of the preset and of the sheet; what makes no sense is refused with a hint."""
     made = policy(
@@ -360,6 +372,9 @@ def test_a_schedule_is_made_from_a_configuration() -> None:
     assert made.budget == made.policy.budget
     assert made.prices == PriceSheet(read=0.25, write=1.0)
     assert made.schedule.waiting.newest == 5
+    spent = policy({"type": "scheduled", "newest": None}, "gpt-5")
+    assert isinstance(spent, Scheduled)
+    assert spent.schedule.waiting.newest is None
     for wrong in (
         {"policy": "no-such"},
         {"policy": FullContext()},

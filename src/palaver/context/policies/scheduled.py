@@ -42,7 +42,7 @@ class Scheduled(Policy):
         max_tokens: int | None = None,
         *,
         prices: PriceSheet | Rates | Mapping[str, float] | None = None,
-        newest: int = 10,
+        newest: int | None = 10,
         fold: bool = True,
         keep: int | None = None,
         seed: str | None = None,
@@ -55,7 +55,7 @@ class Scheduled(Policy):
             model_name: The model, where the preset is named.
             max_tokens: The window, likewise.
             prices: What tokens cost: a sheet, a provider's rates, or the words of a sheet.
-            newest: How many of the newest results are left alone.
+            newest: How many of the newest results are left alone; None where results that are only old do not wait.
             fold: Whether exchanges are folded before the room is full.
             keep: Tokens that such a fold leaves; None for what the preset's own cuts leave.
             seed: Draws the thresholds of folds at random; None for the rule without chance.
@@ -71,7 +71,7 @@ class Scheduled(Policy):
                 f"{getattr(policy, 'name', policy)!r} is no preset: it does not say what it is made of.",
                 hint="Schedule a preset, or make one of your own with a recipe.",
             )
-        for word, value in (("newest", newest), ("keep", 0 if keep is None else keep)):
+        for word, value in (("newest", 0 if newest is None else newest), ("keep", 0 if keep is None else keep)):
             if type(value) is not int or value < 0:  # a configuration may say anything
                 raise InvalidInput(f"{word} is {value!r}: it is a whole number, and not negative.")
         self.policy = policy

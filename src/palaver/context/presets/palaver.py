@@ -28,7 +28,7 @@ from palaver.context.operators import (
 )
 from palaver.context.presets.preset import Preset, Recipe
 from palaver.context.record import RecordOf
-from palaver.context.schedule.due import Schedule
+from palaver.context.schedule.due import Schedule, Waiting
 from palaver.context.texts import kept_ends
 
 __all__ = ["Palaver"]
@@ -61,5 +61,5 @@ class Palaver(Preset):
             edit=in_phases(cleaning, DEGRADE_MEDIA, DROP_REASONING, DROP_SUPERSEDED, DROP_OLDEST),
             stand_in=RecordOf(ledger.sources, ledger.constraints),
             keeps=(first_asks(), latest_plan),
-            schedule=Schedule(),
+            schedule=Schedule(waiting=Waiting(newest=None)),
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from palaver.context.ground import Ground
@@ -40,11 +40,12 @@ class Waiting:
     """Says which edits may wait: results behind the newest, and those that a later result made pointless.
 
     Attributes:
-        newest: How many of the newest results are left alone (JetBrains' observation masking was measured with 10: arXiv 2508.21433).
+        newest: How many of the newest results are left alone (JetBrains' observation masking was measured with 10: arXiv 2508.21433);
+            None where a result that is only old does not wait at all: what may be asked for again stays until there is no more room.
         words: What stands for a result that was only old; where it is that of a failure, behind the line that names the error.
     """
 
-    newest: int = 10
+    newest: int | None = 10
     words: Words = cleared
 
     def __call__(self, ground: Ground) -> Iterator[Due]:
@@ -52,8 +53,7 @@ class Waiting:
         acts = ground.acts.all
         pointless = [(rule, rule.places(ground.acts)) for rule in OF_NO_MORE_USE]
         for place, act in enumerate(acts):
-            old = place + self.newest
-            found = [Due(act.index, acts[old].index, self._line(act), "clear", spent=False)] if old < len(acts) else []
+            found = [] if self.newest is None else self._old(acts, place, self.newest)
             found += [
                 Due(act.index, places[place], rule.line(act), rule.name, spent=True)
                 for rule, places in pointless
@@ -61,6 +61,11 @@ class Waiting:
             ]
             if found:
                 yield min(found, key=lambda due: due.at)
+
+    def _old(self, acts: Sequence[Act], place: int, newest: int) -> list[Due]:
+        """Give the edit of a result that is due once so many came after it, if so many came."""
+        act, behind = acts[place], place + newest
+        return [Due(act.index, acts[behind].index, self._line(act), "clear", spent=False)] if behind < len(acts) else []
 
     def _line(self, act: Act) -> Rewrite:
         """Show the result of an act as a line; of a failure the error stays, else the model runs into it again."""
