@@ -1,0 +1,130 @@
+"""Parsing: the only place that knows tree-sitter, whose grammars come in wheels. Nothing is downloaded. Needs the extra `repomap`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, NamedTuple
+
+from palaver.errors import MissingExtra
+from palaver.repomap.languages import LANGUAGES, Language
+
+__all__ = ["Catch", "caught", "grammars_version"]
+
+_STEPS = 20_000
+"""How often the parser may ask whether to go on. It does so every hundred operations or so (tree-sitter, lib/src/parser.c,
+OP_COUNT_PER_PARSER_CALLBACK_CHECK), and a source file of a megabyte needs a few thousand. A count, where a clock would give another
+map on a busy machine."""
+
+_MATCHES = 4_096
+"""How many half-found patterns are kept at once: what nests deeper than anybody writes is not followed."""
+
+
+class Catch(NamedTuple):
+    """What a pattern found.
+
+    Attributes:
+        kind: `type`, `function`, `constant` or `scope`; `reference` for a name in use.
+        name: The bytes of the name.
+        at: Where the name begins.
+        start: The first byte of the definition.
+        stop: The byte behind its last.
+        first: Its first line, counted from 0.
+        last: The last line of its head: what stands before its body, or all of it where it has none.
+    """
+
+    kind: str
+    name: bytes
+    at: int
+    start: int
+    stop: int
+    first: int
+    last: int
+
+
+def caught(language: Language, source: bytes) -> list[Catch] | None:
+    """Give what is found in a source file; None where it would take more than is sensible.
+
+    Args:
+        language: The language.
+        source: The file.
+
+    Raises:
+        MissingExtra: tree-sitter, or the grammar, is not installed.
+    """
+    parser, query, library = _tools(language)
+    steps = iter(range(_STEPS))
+    tree = parser.parse(
+        lambda offset, _point: source[offset : offset + _PIECE],
+        progress_callback=lambda _offset, _error: next(steps, None) is None,
+    )
+    if tree is None:
+        parser.reset()  # it would go on where it stopped
+        return None
+    found = library.QueryCursor(query, match_limit=_MATCHES).matches(tree.root_node)
+    return [catch for _, captures in found for catch in _catches(captures, source)]
+
+
+_PIECE = 65_536
+"""Bytes that are handed to the parser at once."""
+
+
+def _catches(captures: dict[str, list[Any]], source: bytes) -> Iterator[Catch]:
+    for node in captures.get("reference", ()):
+        yield _catch("reference", node, node, int(node.start_point[0]), source)
+    for kind in _DEFINES:
+        for node in captures.get(kind, ()):
+            for name in captures["name"]:
+                yield _catch(kind, node, name, _head(node, captures.get("body")), source)
+
+
+_DEFINES = ("type", "function", "constant", "scope")
+
+
+def _catch(kind: str, node: Any, name: Any, last: int, source: bytes) -> Catch:  # noqa: ANN401 - tree-sitter's nodes have no types here
+    return Catch(
+        kind=kind,
+        name=source[name.start_byte : name.end_byte],
+        at=name.start_byte,
+        start=node.start_byte,
+        stop=node.end_byte,
+        first=node.start_point[0],
+        last=last,
+    )
+
+
+def _head(node: Any, body: list[Any] | None) -> int:  # noqa: ANN401 - the same
+    """Give the last line of what stands before a body: the one the body begins in, or the one before it where it begins a line."""
+    if not body:
+        return int(node.end_point[0])
+    before = body[0].prev_sibling
+    opens = body[0].start_point[0]
+    return int(opens if before is None or before.end_point[0] >= opens else before.end_point[0])
+
+
+@lru_cache(maxsize=len(LANGUAGES))
+def _tools(language: Language) -> tuple[Any, Any, Any]:
+    """Give the parser and the compiled query of a language, and the library."""
+    try:
+        library = importlib.import_module("tree_sitter")
+        grammar = library.Language(getattr(importlib.import_module(language.package), language.grammar)())
+    except ImportError as error:
+        package = error.name or "tree_sitter"
+        raise MissingExtra("A repo map", "repomap", package=package.replace("_", "-")) from error
+    return library.Parser(grammar), library.Query(grammar, language.query), library
+
+
+@lru_cache(maxsize=1)
+def grammars_version() -> str:
+    """Give the versions of what parses, by which results that were kept are known to be out of date."""
+    names = ("tree-sitter", *dict.fromkeys(each.package.replace("_", "-") for each in LANGUAGES))
+    return " ".join(f"{name}={_version(name)}" for name in names)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"

@@ -1,0 +1,129 @@
+"""What a source file defines, and which names it uses: all that a map needs of it, so that no file is read twice."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from palaver.repomap.grammars import Catch, caught
+from palaver.repomap.languages import Language
+
+__all__ = ["Definition", "Line", "Tags", "plain", "tags_of"]
+
+WIDTH = 100
+"""Characters of a line that are shown. (Aider shows as many: a minified file has all of itself in one line.)"""
+
+CUT = "[...]"
+"""Stands for the rest of a line."""
+
+_HEAD = 6
+"""Lines of a head that are shown: more parameters than that are looked up in the file."""
+
+_MANY = 5_000
+"""Definitions of one file that are looked at: a file with more was made by a program."""
+
+_NAME = 200
+"""Bytes of a name; what is longer is none."""
+
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class Line(NamedTuple):
+    """A line of a file, as it is shown.
+
+    Attributes:
+        number: Its number, counted from 1.
+        text: What it says, at most `WIDTH` characters of it and a mark.
+    """
+
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """A name that a file defines.
+
+    Attributes:
+        name: The name.
+        head: The lines that say what it is.
+        within: The first lines of the definitions that it stands in, the outermost first.
+    """
+
+    name: str
+    head: tuple[Line, ...]
+    within: tuple[Line, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """What a source file says to a map.
+
+    Attributes:
+        definitions: The names that it defines, in the order of the file.
+        references: The names that it uses, sorted, with how often it does.
+    """
+
+    definitions: tuple[Definition, ...] = ()
+    references: tuple[tuple[str, int], ...] = ()
+
+
+def tags_of(language: Language, source: bytes) -> Tags | None:
+    """Give what a source file defines and uses; None where it cannot be told within reason.
+
+    Args:
+        language: The language.
+        source: The file. It may be broken: what can be made out is used.
+
+    Raises:
+        MissingExtra: A grammar is not installed.
+    """
+    catches = caught(language, source)
+    if catches is None:
+        return None
+    catches = [catch for catch in catches if len(catch.name) <= _NAME]
+    own = {catch.at: catch for catch in sorted(catches, key=lambda each: _ORDER.index(each.kind))}
+    used = Counter(
+        catch.name.decode(errors="replace") for catch in catches if catch.kind == "reference" and own[catch.at] is catch
+    )
+    defined = [catch for catch in own.values() if catch.kind != "reference"]
+    return Tags(tuple(_definitions(defined, source.split(b"\n"))), tuple(sorted(used.items())))
+
+
+_ORDER = ("reference", "constant", "scope", "type", "function")
+"""What is found at one place in two ways is the later of them: a name where it is defined is no use of it, and a constant may be a function."""
+
+
+def _definitions(catches: Sequence[Catch], lines: Sequence[bytes]) -> Iterator[Definition]:
+    """Give the definitions with what they stand in; what stands in a function is nobody else's business."""
+    around: list[Catch] = []
+    given = 0
+    for catch in sorted(catches, key=lambda each: (each.start, -each.stop, each.at)):
+        while around and around[-1].stop <= catch.start:
+            around.pop()
+        if any(each.kind == "function" for each in around):
+            continue
+        if catch.kind != "scope":
+            if given == _MANY:
+                return
+            given += 1
+            last = catch.first if catch.kind == "constant" else min(catch.last, catch.first + _HEAD - 1)
+            head = tuple(_line(lines, row) for row in range(catch.first, last + 1))
+            yield Definition(
+                catch.name.decode(errors="replace"), head, tuple(_line(lines, each.first) for each in around)
+            )
+        if catch.kind != "constant":
+            around.append(catch)
+
+
+def _line(lines: Sequence[bytes], row: int) -> Line:
+    text = plain(lines[row][: WIDTH * 8].decode("utf-8", errors="replace").rstrip())
+    return Line(row + 1, text if len(text) <= WIDTH else text[:WIDTH] + CUT)
+
+
+def plain(text: str) -> str:
+    """Give a text without what a terminal, or a reader of lines, would take for more than a character."""
+    return _CONTROL.sub("�", text)
