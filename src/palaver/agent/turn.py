@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from palaver.context.triggers import Overflow
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.ids import DialogId
-from palaver.log import Handle, Reader, decode_entry
+from palaver.log import LOST, Handle, Reader, decode_entry
 from palaver.log.entries import (
     Approval,
     CallStarted,
@@ -270,8 +270,16 @@ def _entries(reader: Reader, dialog_id: DialogId, start: int) -> Iterator[tuple[
             entry = decode_entry(body)
         except InvalidInput as error:
             raise _unreadable(dialog_id, seq) from error
+        if _stands_for_lost(entry):
+            raise _unreadable(dialog_id, seq)
         yield seq, entry
         expected = seq + 1
+
+
+def _stands_for_lost(entry: Entry) -> bool:
+    if isinstance(entry, MessageEntry):
+        return LOST in entry.message.metadata
+    return isinstance(entry, Custom) and entry.custom_type == LOST
 
 
 def _unreadable(dialog_id: DialogId, seq: int) -> StoreDamaged:

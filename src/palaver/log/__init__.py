@@ -1,7 +1,7 @@
 """The log: immutable entries, their headers, what may follow what, and the tree of dialogs. Pure: nothing here reads or writes."""
 
 from palaver.log.codec import decode_entry, draft
-from palaver.log.damaged import decoded, entry_at, every_body
+from palaver.log.damaged import LOST, decoded, entry_at, every_body, in_place_of
 from palaver.log.entries import (
     KINDS,
     Approval,
@@ -50,6 +50,7 @@ __all__ = [
     "ERASED",
     "HOLDING",
     "KINDS",
+    "LOST",
     "NOTHING",
     "RULES",
     "Approval",
@@ -105,6 +106,7 @@ __all__ = [
     "entry_at",
     "every_body",
     "from_header",
+    "in_place_of",
     "is_note",
     "lineage",
     "next_header",

@@ -22,7 +22,11 @@ from palaver.messages import (
     UserMessage,
 )
 
-__all__ = ["decoded", "entry_at", "every_body"]
+__all__ = ["LOST", "decoded", "entry_at", "every_body", "in_place_of"]
+
+LOST = "palaver.lost"
+"""What an entry is marked with that was put in the place of a lost one when its session was made again: in the metadata of a message, or as
+the type of a custom entry."""
 
 _UNREADABLE = "[Entry {handle} cannot be read: the store gives back other bytes than were written.]"
 _LOST = "[Entry {handle} cannot be read: the store has lost it.]"
@@ -70,7 +74,7 @@ def _stand_in(reader: Reader, handle: Handle, body: bytes) -> MessageEntry:
     header = _header(reader, handle)
     before = _header(reader, Handle(handle.dialog, handle.seq - 1)) if handle.seq else NOTHING
     response = header.response if header.number == before.number else ""  # a header also bears the response before it
-    message = _message(header, response, (_UNREADABLE if body else _LOST).format(handle=handle))
+    message = in_place_of(header, response, (_UNREADABLE if body else _LOST).format(handle=handle))
     return MessageEntry(at=header.at, message=message.model_copy(update={"id": str(handle), "timestamp": header.at}))
 
 
@@ -82,7 +86,14 @@ def _header(reader: Reader, handle: Handle) -> Header:
         return NOTHING
 
 
-def _message(header: Header, response: str, text: str) -> Message:
+def in_place_of(header: Header, response: str, text: str) -> Message:
+    """Make the message that stands for one that is lost: of its role, with the calls that its header names, opened or answered.
+
+    Args:
+        header: Its header, or what is known of it.
+        response: The response that it belonged to, or empty.
+        text: What it is to say.
+    """
     if header.role == Role.TOOL:
         results = tuple(ToolResultContent(id=call, content=text, is_error=True) for call in header.calls)
         return ToolMessage(contents=results or (ToolResultContent(content=text, is_error=True),))

@@ -127,15 +127,22 @@ def _goes_on(draft: Draft, last: Header) -> bool:
     return bool(draft.opens and last.open_calls) and last.kind == "message" and last.role in {"assistant", "tool_call"}
 
 
-def next_header(draft: Draft, last: Header = NOTHING, *, turn: bool = True) -> Header:
+def next_header(draft: Draft, last: Header = NOTHING, *, turn: bool = True, judged: bool = True) -> Header:
     """Give the header of a draft that follows `last`, or refuse it.
 
     Pure: the same draft after the same header is the same header in every store.
 
+    Args:
+        draft: The entry to be written.
+        last: The dialog's newest header, or `NOTHING`.
+        turn: True when it is appended as part of a turn, False when it is annotated beside one.
+        judged: False for what was judged where it was first written, and follows something that was lost since.
+
     Raises:
         IllegalEntry: As `check`.
     """
-    check(draft, last, turn=turn)
+    if judged:
+        check(draft, last, turn=turn)
     seq = last.seq + 1
     size = len(draft.body)
     open_turn = last.open_turn

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Inbox, LateResult, MessageEntry, Node, Reader, Span, decode_entry
+from palaver.log import Draft, Inbox, LateResult, MessageEntry, Node, Reader, Span, decode_entry, draft
 from palaver.messages import canonical_json, media_of, thaw
 from palaver.store.protocol import SessionRecord
 
@@ -22,6 +22,7 @@ __all__ = [
     "Carried",
     "Line",
     "blobs_of",
+    "drafted",
     "line_from_dict",
     "lines",
     "node_from_dict",
@@ -44,12 +45,14 @@ class Line(NamedTuple):
         turn: Whether it belonged to a turn.
         counts: 1 when it began a message, else 0.
         body: Its canonical bytes.
+        number: How many messages its dialog's own entries hold up to and including it, or -1 where that is not told.
     """
 
     seq: int
     turn: bool
     counts: int
     body: bytes
+    number: int = -1
 
     def to_dict(self) -> dict[str, Any]:
         """Give it as JSON values."""
@@ -64,11 +67,13 @@ class Carried:
         node: Its node.
         lines: Its own entries, in order.
         payloads: The bytes of the media that they name.
+        gaps: Whether some of its entries only stand for what was lost: what follows them was judged where it was first written.
     """
 
     node: Node
     lines: list[Line] = field(default_factory=list)
     payloads: list[bytes] = field(default_factory=list)
+    gaps: bool = False
 
 
 def line_from_dict(carried: Mapping[str, Any]) -> Line:
@@ -78,11 +83,16 @@ def line_from_dict(carried: Mapping[str, Any]) -> Line:
         InvalidInput: It is no carried entry.
     """
     try:
-        return Line(
-            int(carried["seq"]), bool(carried["turn"]), int(carried["counts"]), canonical_json(carried["entry"])
-        )
+        seq, turn, counts = int(carried["seq"]), bool(carried["turn"]), int(carried["counts"])
+        return Line(seq, turn, counts, canonical_json(carried["entry"]), int(carried.get("number", -1)))
     except (KeyError, TypeError, ValueError) as error:
         raise InvalidInput(f"This is no carried entry: {error!r}.") from error
+
+
+def drafted(line: Line) -> Draft:
+    """Make a carried entry ready to be stored, byte for byte."""
+    ready, _ = draft(decode_entry(line.body))
+    return ready._replace(counts=line.counts, body=line.body)
 
 
 def lines(reader: Reader, dialog: DialogId, start: int, stop: int) -> Iterator[Line]:
@@ -91,7 +101,7 @@ def lines(reader: Reader, dialog: DialogId, start: int, stop: int) -> Iterator[L
     for header, (seq, body) in zip(
         reader.headers(dialog, start, stop), reader.bodies(dialog, start, stop), strict=True
     ):
-        yield Line(seq, header.turn_head == seq, header.number - number, body)
+        yield Line(seq, header.turn_head == seq, header.number - number, body, header.number)
         number = header.number
 
 

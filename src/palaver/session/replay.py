@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from palaver.errors import Ambiguous, Erased, MissingStore, PalaverError, UnknownDialog
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Node
+from palaver.log import Handle, Node, decode_entry
 from palaver.messages import canonical_json
 from palaver.session.follower import Follower
+from palaver.session.gaps import filled, number_of
 from palaver.session.portable import (
     Carried,
+    Line,
     blobs_of,
     line_from_dict,
     lines,
@@ -37,6 +41,9 @@ __all__ = ["LogBase", "ReplayLog", "follower_of", "read_log"]
 
 VERSION = 1
 """The first line of each file names it."""
+
+_PAYLOAD = re.compile(rb'\{"blob": ?"([0-9a-f]{64})"')
+_END = re.compile(rb'("sum":"[0-9a-f]{32}"|"turn":(true|false))\}\s*\Z')
 
 _FILE_MODE, _FOLDER_MODE = 0o600, 0o700  # conversations are private
 
@@ -82,7 +89,7 @@ class ReplayLog:
             start = max(start, 0)
         for line in lines(store, node.dialog_id, start, upto + 1):
             written += [_payload(store, blob) for blob in blobs_of(line.body)]
-            written.append(canonical_json(line.to_dict()))
+            written.append(_sealed({**line.to_dict(), "number": line.number}))
         if written:
             self._write(path, b"".join(line + b"\n" for line in written))
         self._next[node.dialog_id] = max(start, upto + 1)
@@ -130,11 +137,21 @@ def follower_of(log_base: LogBase | None) -> Follower | None:
 
 def _head(store: Store, node: Node) -> bytes:
     session = session_to_dict(store.session(node.session_id))
-    return canonical_json({"replay": VERSION, "order": node.order, "session": session, "node": node_to_dict(node)})
+    return _sealed({"replay": VERSION, "order": node.order, "session": session, "node": node_to_dict(node)})
 
 
 def _payload(store: Store, blob: BlobId) -> bytes:
     return canonical_json({"blob": blob, "data": payload_to_text(store.blob(blob))})
+
+
+def _sealed(fields: Mapping[str, Any]) -> bytes:
+    """Give a line with its checksum, so that one that was spoilt and is JSON still is known, too."""
+    text = canonical_json(fields)
+    return b'%s,"sum":"%s"}' % (text[:-1], _sum(text))
+
+
+def _sum(text: bytes) -> bytes:
+    return sha256(text).hexdigest()[:32].encode()
 
 
 def _standing(path: Path) -> tuple[int, bool]:
@@ -156,66 +173,148 @@ def _standing(path: Path) -> tuple[int, bool]:
 
 
 def records(path: Path) -> Iterator[Mapping[str, Any]]:
-    """Give the lines of a log file that are whole; a torn one is passed over."""
+    """Give the lines of a log file that are whole; others are passed over."""
     with path.open("rb") as file:
-        for line in file:
-            try:
-                record = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(record, dict):
-                yield record
+        yield from (record for line in file if (record := _record(line)) is not None)
+
+
+def _record(line: bytes) -> dict[str, Any] | None:
+    """Read a line; None for one that is torn or spoilt. A line of an older palaver has no checksum."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(record, dict):
+        return None
+    told = record.pop("sum", None)
+    return record if told is None or str(told).encode() == _sum(canonical_json(record)) else None
 
 
 class _File:
     """One file of a log, as far as it can be read."""
 
     def __init__(self, path: Path) -> None:
+        self.path = path
         self.session: SessionRecord | None = None
-        self.carried: Carried | None = None
-        self.order = 0
-        self._beyond = 0
-        for record in records(path):
-            try:
-                self._take(record)
-            except (KeyError, TypeError, ValueError) as error:
-                _warn(f"A line of {path} cannot be read: {error!r}.")
-        if self._beyond:
-            _warn(f"{path} has a gap: {self._beyond} lines after it were not used.")
+        self.node: Node | None = None
+        self.order = -1
+        self._lines: dict[int, Line] = {}
+        self._payloads: dict[str, bytes] = {}
+        self._spoilt: list[tuple[int, int, bytes]] = []
+        self._count = 0
+        with path.open("rb") as file:
+            for self._count, line in enumerate(file, 1):
+                self._read(line)
+        if self._spoilt and self._spoilt[-1][0] == self._count and not self._spoilt[-1][2].endswith(b"\n"):
+            self._spoilt.pop()  # the end of a log that a crash cut off
 
-    def _take(self, record: Mapping[str, Any]) -> None:
-        """Take one line; the second writing of an entry is the same entry, and what comes after a gap cannot be used."""
-        if self.carried is None:
-            if "replay" in record:
-                self.session, self.order = session_from_dict(record["session"]), int(record["order"])
-                self.carried = Carried(node_from_dict(record["node"]))
+    @property
+    def used(self) -> bool:
+        """Whether anything can be made of it."""
+        return self.node is not None or bool(self._lines)
+
+    def carried(self, node: Node) -> Carried:
+        """Give the dialog, and say which lines are lost; something stands in the place of each, so that what is behind it keeps its number."""
+        lost = [seq for seq in range(max(self._lines, default=-1) + 1) if seq not in self._lines]
+        left = self._left_of(lost)
+        for seq in lost:
+            at = f"line {left[seq][0]} of {self.path}" if seq in left else f"its line in {self.path}"
+            _warn(
+                f"Entry {Handle(node.dialog_id, seq)} is lost: {at} is spoilt or missing. A line of the harness says so."
+            )
+        told = {at for at, _ in left.values()} | ({1} if self.node is None else set())
+        for number, _, raw in self._spoilt:
+            if number not in told and self._missed(raw):
+                _warn(f"Line {number} of {self.path} cannot be read.")
+        spoilt = {seq: raw for seq, (_, raw) in left.items()}
+        whole = (
+            filled(node.dialog_id, self._lines, spoilt) if lost else map(self._lines.__getitem__, sorted(self._lines))
+        )
+        return Carried(node, list(whole), list(self._payloads.values()), gaps=bool(lost))
+
+    def _read(self, line: bytes) -> None:
+        record = _record(line)
+        self._spoilt = [
+            one for one in self._spoilt if not line.startswith(one[2].rstrip(b"\n"))
+        ]  # torn, and written again
+        try:
+            taken = record is not None and self._take(record)
+        except (KeyError, TypeError, ValueError, PalaverError):
+            taken = False
+        if not taken and line.strip():
+            self._spoilt.append((self._count, max(self._lines, default=-1), line))
+
+    def _take(self, record: Mapping[str, Any]) -> bool:
+        """Take one line, unless it does not hold what it says; the second writing of an entry is the same entry."""
+        if "replay" in record:
+            if self.node is None:
+                self.session, order = session_from_dict(record["session"]), int(record["order"])
+                self.node, self.order = node_from_dict(record["node"]), order
         elif "blob" in record:
-            self.carried.payloads.append(payload_from_text(record["data"]))
-        elif record.get("seq") == len(self.carried.lines):
-            self.carried.lines.append(line_from_dict(record))
-        elif record.get("seq", -1) > len(self.carried.lines):
-            self._beyond += 1
+            payload = payload_from_text(record["data"])
+            if sha256(payload).hexdigest() != record["blob"]:
+                return False
+            self._payloads[record["blob"]] = payload
+        elif "seq" in record:
+            line = line_from_dict(record)
+            if not 0 <= line.seq < self._count:  # an entry is at least one line
+                return False
+            decode_entry(line.body)
+            self._lines.setdefault(line.seq, line)
+        return True
+
+    def _missed(self, spoilt: bytes) -> bool:
+        """Tell whether a line that no entry needs is missed: not one that a crash cut off, whose writer began anew behind it."""
+        named = _PAYLOAD.match(spoilt)
+        if named is None:
+            return _END.search(spoilt) is not None
+        wanted = named[1]
+        return wanted.decode() not in self._payloads and any(wanted in line.body for line in self._lines.values())
+
+    def _left_of(self, lost: Sequence[int]) -> dict[int, tuple[int, bytes]]:
+        """Give the spoilt lines that lost entries stood on, each with its number: what can be read of it says so, or where it stands."""
+        entries = [one for one in self._spoilt if not one[2].startswith(b'{"blob"')]
+        found = {seq: (at, raw) for at, _, raw in entries if (seq := number_of(raw)) in lost and seq is not None}
+        named = {at for at, _ in found.values()}
+        for at, newest, raw in entries:
+            seq = next((one for one in lost if one > newest and one not in found), None)
+            if seq is not None and at not in named:
+                found[seq] = (at, raw)
+        return found
 
 
 def read_log(folder: str | os.PathLike[str], session_id: str | None = None) -> tuple[SessionRecord, list[Carried]]:
     """Read one session from a replay log's directory: its record, and its dialogs in the order in which they were made.
 
+    A line that cannot be read is lost, and named by a warning; all others are used. Where that is the first line of a file, the dialog becomes
+    a root of the one session that the others tell of, or else of a session of its own.
+
     Raises:
         MissingStore: There is no such directory, or no log in it.
         Ambiguous: It holds several sessions, and none was named.
     """
-    found: dict[str, tuple[SessionRecord, list[tuple[int, Carried]]]] = {}
-    for path in sorted(Path(folder).glob("*.jsonl")):
-        file = _File(path)
-        if file.carried is not None and file.session is not None and session_id in {None, file.session.session_id}:
-            dialogs = found.setdefault(file.session.session_id, (file.session, []))[1]
-            dialogs.append((file.order, file.carried))
+    files = [file for path in sorted(Path(folder).glob("*.jsonl")) if (file := _File(path)).used]
+    known = {file.session.session_id: file.session for file in files if file.session is not None}
+    alone = next(iter(known.values())) if len(known) == 1 else None
+    found: dict[str, tuple[SessionRecord, list[_File]]] = {}
+    for file in files:
+        record = file.session or alone or SessionRecord(session_id=SessionId(file.path.stem), name=file.path.stem)
+        if session_id in {None, record.session_id}:
+            found.setdefault(record.session_id, (record, []))[1].append(file)
     if not found:
         raise MissingStore(str(folder), what="replay log", hint="A replay log is a folder of <dialog id>.jsonl files.")
     if len(found) > 1:
         raise Ambiguous(str(folder), sorted(found), hint="Name one of the sessions.")
     record, dialogs = next(iter(found.values()))
-    return record, [carried for _, carried in sorted(dialogs, key=lambda numbered: numbered[0])]
+    return record, [
+        file.carried(file.node or _rootless(file.path, record)) for file in sorted(dialogs, key=lambda file: file.order)
+    ]
+
+
+def _rootless(path: Path, record: SessionRecord) -> Node:
+    """Give a node to a dialog whose first line is lost: what it shared with others is not known."""
+    _warn(f"The first line of {path} is lost: dialog {path.stem} stands alone, without what it shared with others.")
+    return Node(dialog_id=DialogId(path.stem), session_id=record.session_id, created_at=record.created_at)
 
 
 def _warn(said: str) -> None:

@@ -9,10 +9,11 @@ from itertools import groupby, islice
 
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId
-from palaver.log import NOTHING, Draft, Header, Node, Span, decode_entry, draft
-from palaver.session.portable import Carried, Line
+from palaver.log import NOTHING, Header, Node, Span, next_header
+from palaver.session.portable import Carried, Line, drafted
 from palaver.session.transcript import stretches
 from palaver.session.warn import ReplayLogWarning
+from palaver.store.copying import Copyable
 from palaver.store.protocol import SessionRecord, Store
 
 __all__ = ["restore"]
@@ -36,18 +37,20 @@ def restore(store: Store, session: SessionRecord, dialogs: Sequence[Carried]) ->
     """
     store.create_session(replace(session, root=None))
     lengths: dict[DialogId, int] = {}
+    gaps = any(carried.gaps for carried in dialogs)
     for carried in dialogs:
         for payload in carried.payloads:
             store.put_blob(payload)
-        made = store.create_dialog(_fitting(store, carried.node, lengths))
-        lengths[made.dialog_id] = _fill(store, made.dialog_id, carried.lines)
+        made = store.create_dialog(_fitting(store, carried.node, lengths, gaps=gaps))
+        fill = _take if carried.gaps else _fill
+        lengths[made.dialog_id] = fill(store, made.dialog_id, carried.lines)
     first = next((carried.node.dialog_id for carried in dialogs if carried.node.parent_id not in lengths), None)
     root = session.root if session.root in lengths else first
     store.update_session(session.session_id, root=root)
 
 
-def _fitting(store: Store, node: Node, lengths: Mapping[DialogId, int]) -> Node:
-    """Give the node as far as its ancestors are there."""
+def _fitting(store: Store, node: Node, lengths: Mapping[DialogId, int], *, gaps: bool) -> Node:
+    """Give the node as far as its ancestors are there; behind gaps it is counted again how many messages they hold."""
     ranges = tuple(
         Span(span.dialog, span.start, min(span.stop, lengths[span.dialog]))
         for span in node.ranges
@@ -55,7 +58,7 @@ def _fitting(store: Store, node: Node, lengths: Mapping[DialogId, int]) -> Node:
     )
     parent = node.parent_id if node.parent_id in lengths else None
     if (ranges, parent) == (node.ranges, node.parent_id):
-        return node
+        return replace(node, inherited=stretches(store, ranges)[1]) if gaps else node
     lost = sum(map(len, node.ranges)) - sum(map(len, ranges))
     warnings.warn(
         f"Dialog {node.dialog_id} was restored without {lost} entries of its ancestors, which were not carried.",
@@ -78,17 +81,26 @@ def _fill(store: Store, dialog: DialogId, carried: Iterable[Line]) -> int:
     return last.seq + 1
 
 
+def _take(store: Store, dialog: DialogId, carried: Iterable[Line]) -> int:
+    """Write entries that are not judged again, because some before them are lost, and give how many."""
+    if not isinstance(store, Copyable):
+        return _fill(store, dialog, carried)
+    last, waiting = NOTHING, iter(carried)
+    while batch := list(islice(waiting, _BATCH)):
+        taken = []
+        for line in batch:
+            last = next_header(drafted(line), last, turn=line.turn, judged=False)
+            taken.append((last, line.body))
+        store.take_entries(dialog, taken)
+    return last.seq + 1
+
+
 def _write(store: Store, dialog: DialogId, batch: Sequence[Line], last: Header, *, turn: bool) -> Header:
     if [line.seq for line in batch] != list(range(last.seq + 1, last.seq + 1 + len(batch))):
         raise InvalidInput(f"The entries of dialog {dialog} have a gap after {last.seq}.")
-    drafts = [_draft(line) for line in batch]
+    drafts = [drafted(line) for line in batch]
     if turn:
         return store.append(dialog, drafts, last.turn_head)[-1]
     for ready in drafts:
         last = store.annotate(dialog, ready)
     return last
-
-
-def _draft(line: Line) -> Draft:
-    ready, _ = draft(decode_entry(line.body))
-    return ready._replace(counts=line.counts, body=line.body)
