@@ -4,25 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, Self, TextIO
+from typing import Self, TextIO
 
 from palaver.errors import InvalidInput
 from palaver.ids import SessionId
 from palaver.log import Entry, Handle, Header, Label, Node, Pin, Place, Span, draft
 from palaver.messages import Content, InvokeCost, Message
-from palaver.session.booking import Books
 from palaver.session.differing import BranchDifference, difference
 from palaver.session.follower import Follower
-from palaver.session.invocations import Invocations, Latest, latest, recorded
-from palaver.session.marks import labels_in, pins_in, quarantined_in
+from palaver.session.marks import labels_in, pins_in
 from palaver.session.merging import ROOM, Branching, account
 from palaver.session.overview import message_line
-from palaver.session.quarantining import blamed, lifting, quarantine_of
 from palaver.session.recalling import recall, whole
 from palaver.session.transcript import Messages, Stretch, stretches
 from palaver.store.protocol import Store
-from palaver.view import Folding, View, fold, header_at
-from palaver.wire import Request
 
 __all__ = ["Branch"]
 
@@ -47,9 +42,6 @@ class Branch:
         self._node = node
         self._follower = follower
         self._last: Header = store.last(node.dialog_id)
-        self._folding = Folding(store, node)
-        self._call: Latest | None = None
-        self._books = Books(store, node.dialog_id)
         self._tell()
 
     @cached_property
@@ -138,23 +130,6 @@ class Branch:
         """The pinned entries, in the order of pinning; reads the headers of the whole dialog."""
         return pins_in(self.store, self._spans())
 
-    @property
-    def quarantined(self) -> Mapping[Handle, str]:
-        """What is set aside here, and why, in that order; reads the headers of the whole dialog."""
-        return quarantined_in(self.store, self._spans())
-
-    @property
-    def invocations(self) -> Invocations:
-        """The model calls that were recorded, each with what it saw; reads the headers of the whole dialog."""
-        return Invocations(self.store, self._spans())
-
-    def _seen(self, at: int | None) -> View:
-        """Give everything up to an own entry: from the view before and what came since where there is one, an earlier one by itself."""
-        upto = self._last if at in {None, self._last.seq} else header_at(self.store, self.dialog_id, at)
-        if upto.seq >= self._folding.at:
-            return self._folding.view(upto)
-        return fold(self.store, self.dialog_id, upto.seq)
-
     def recall(self, handle: Handle | str) -> Entry | Content:
         """Give back what a handle stands for: an entry, or one block; from any branch of the session.
 
@@ -230,26 +205,6 @@ class Branch:
             self._tell()
         return Handle(self.dialog_id, header.seq)
 
-    def record_call(self, request: Request, decision: Mapping[str, Any] | None = None) -> Handle:
-        """Record that a model is asked, and what it sees, so that `invocations` gives it back to the byte.
-
-        Costs what changed since the call before; belongs before the call, so that a crash during it leaves a trace.
-
-        Args:
-            request: The request.
-            decision: What a schedule decided before this call (`Composed.plan.details`), to be kept with it.
-
-        Raises:
-            InvalidInput: The request was not compiled from a view of this dialog.
-        """
-        before = self._call or latest(self.store, self.dialog_id)
-        entry, call = recorded(self._seen, self.dialog_id, request, before, decision)
-        place = self.annotate(entry)
-        self._call = call._replace(seq=place.seq)
-        if request.view is not None:
-            self._books.took(place, request.view)
-        return place
-
     def merge(self, branch: Branch, summary: str | None = None, *, room: int = ROOM) -> Handle:
         """Tell this dialog what happened on another branch, by one entry beside the turn, and give its handle.
 
@@ -292,41 +247,6 @@ class Branch:
             UnknownHandle: The session has no such dialog.
         """
         return self.annotate(Pin(target=self._place(handle), pinned=pinned))
-
-    def quarantine(self, handle: Handle | str, reason: str = "") -> Handle:
-        """Set a block aside that a provider refuses: views of this dialog, and of forks to come, show a placeholder with its handle.
-
-        The log keeps the original, and `recall` gives it. A call keeps its name and its result, and loses its arguments.
-
-        Args:
-            handle: The block, or an entry with all its blocks.
-            reason: Why, for people.
-
-        Raises:
-            InvalidHandle: It is no handle, or it names an entry that no view shows.
-            UnknownHandle: The session has no such entry or block.
-        """
-        return self.annotate(quarantine_of(self.store, self.session_id, handle, reason))
-
-    def lift_quarantine(self, handle: Handle | str, reason: str = "") -> Handle:
-        """Show again what was set aside, by an entry of its own.
-
-        Raises:
-            InvalidHandle: It is no handle, or not spelt like one.
-            UnknownHandle: The session has no such dialog.
-            InvalidInput: It is not in quarantine here.
-        """
-        place = whole(self.store, self.session_id, handle)
-        return self.annotate(lifting(place, self.quarantined, reason))
-
-    def blamed(self, request: Request, words: str) -> Handle | None:
-        """Find the block that a provider's refusal is about, from the place in the request that it names; None where it names none.
-
-        Args:
-            request: The request that was refused.
-            words: What the provider said, as in `str(error)`: `messages.3.content.0.image: Could not process image`.
-        """
-        return blamed(self.store, request, words)
 
     def _place(self, handle: Handle | str) -> Place:
         found = whole(self.store, self.session_id, handle)

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from enum import Enum
 from functools import partial
 from typing import Any, overload
 
-from palaver.context import Composed, Summarizer
-from palaver.context.summary import SECONDS, Breaker
-from palaver.context.triggers import MANUAL, Figures, Fired
-from palaver.errors import InvalidInput
-from palaver.ids import BlobId, DialogId, new_session_id, now
+from palaver.ids import DialogId, new_session_id, now
 from palaver.log import Entry, Handle, Header, MessageEntry, Node, child_of
-from palaver.messages import Content, ImageContent, Message, Role, TextContent
-from palaver.prompts import Prompt, Runtime, get_default_runtime, temporary_prompt
-from palaver.session.attempts import breaker_of, figures_of
-from palaver.session.booking import rates_of
-from palaver.session.branch import Branch
+from palaver.messages import ImageContent, Message, Role, TextContent
+from palaver.prompts import Prompt, Runtime, get_default_runtime
 from palaver.session.carrying import carry, unpack
-from palaver.session.committing import MARGIN, compaction, in_one_step, undoing
-from palaver.session.composing import NO_LIMIT, BudgetLike, Composing, PolicyLike, composing, tokens_of
-from palaver.session.constraining import DialogConstraints
+from palaver.session.composing import Composing
 from palaver.session.family import Family, made_up_name
-from palaver.session.governing import governed, path_in_force, prompt_at
+from palaver.session.governing import AS_RECORDED, AsRecorded, Governing, path_in_force, prompt_at
 from palaver.session.overview import tree_lines
 from palaver.session.pictures import media_from
-from palaver.session.preview import ASKED_FOR, CompactionPreview, Wish, by_code, by_model, preview_of
 from palaver.session.replay import LogBase, follower_of
 from palaver.session.restore import restore
 from palaver.session.rewinding import REWIND, Rewind, Standing, rewind, undo_rewind
 from palaver.session.scratch import Scratch
+from palaver.session.seen import SeenBranch
 from palaver.session.shown import messages_of
 from palaver.session.tree import DialogTreeNode
 from palaver.session.window import check_window, window
@@ -39,25 +28,12 @@ from palaver.session.words import as_mapping, said, stamped
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import SessionRecord, Store
 from palaver.store.redacting import as_written
-from palaver.tools.portal import run_sync
-from palaver.view import Plan, View, apply
-from palaver.wire import Call, Profile, Request
-from palaver.wire import compile as compile_request
-from palaver.wire import profile as find_profile
+from palaver.view import View
 
 __all__ = ["Dialog"]
 
 
-class AsRecorded(Enum):
-    """What governs is what the log says; nobody has asked yet."""
-
-    AS_RECORDED = "as recorded"
-
-
-AS_RECORDED = AsRecorded.AS_RECORDED
-
-
-class Dialog(Branch):
+class Dialog(SeenBranch):
     """One branch of a conversation, owned by one agent.
 
     A dialog knows the log up to its own last write, or to the last `reload`. Every write is compared with that: when another writer
@@ -108,7 +84,7 @@ class Dialog(Branch):
     def _attach(self, family: Family[Dialog], node: Node, top: Prompt | AsRecorded | None) -> None:
         super().__init__(family.store, node, family.follower)
         self._family = family
-        self._top: Prompt | AsRecorded | str | None = top
+        self._governing = Governing(family.runtime, top, lambda: path_in_force(self.store, self._spans()))
         family.live[node.dialog_id] = self
 
     # --- what it is ---------------------------------------------------------------------------------------------------------
@@ -129,15 +105,11 @@ class Dialog(Branch):
 
         A prompt of the runtime governs in later processes too. One that their runtime does not know is a warning, and None.
         """
-        if isinstance(self._top, AsRecorded):
-            self._top = prompt_at(self.runtime, path_in_force(self.store, self._spans()))
-        if isinstance(self._top, str):
-            self._top = temporary_prompt(self._top)
-        return self._top
+        return self._governing.prompt
 
     @top_prompt.setter
     def top_prompt(self, prompt: Prompt | None) -> None:
-        self._top = prompt
+        self._governing.top = prompt
 
     def __repr__(self) -> str:
         return f"<Dialog {self.dialog_id[:12]} owner={self.owner!r} messages={self._count}>"
@@ -169,7 +141,8 @@ class Dialog(Branch):
         if not isinstance(found, Prompt):
             raise TypeError(f"prompt is a Prompt or a path, not a {type(prompt).__name__}.")
         text = found.render(as_mapping(prompt_args, "prompt_args"))
-        return self._put(said(self.dialog_id, text, name, metadata, role), found)
+        with self._governing.changed(found):
+            return self.append(said(self.dialog_id, text, name, metadata, role))
 
     def put_text(
         self,
@@ -188,7 +161,8 @@ class Dialog(Branch):
         """
         if not isinstance(text, str):
             raise TypeError(f"text is a str, not a {type(text).__name__}.")
-        return self._put(said(self.dialog_id, text, name, metadata, role), text)
+        with self._governing.changed(text):
+            return self.append(said(self.dialog_id, text, name, metadata, role))
 
     def put_image(
         self,
@@ -217,15 +191,6 @@ class Dialog(Branch):
             return self.append(said(self.dialog_id, (shown,), name, kept, role))
         both = (TextContent(content=caption), shown)
         return self.append(said(self.dialog_id, both, name, {**kept, "caption": caption}, role))
-
-    def _put(self, message: Message, top: Prompt | str) -> Message:
-        """Append a message that changes what governs; when it cannot be appended, nothing is changed."""
-        before, self._top = self._top, top
-        try:
-            return self.append(message)
-        except BaseException:
-            self._top = before
-            raise
 
     @overload
     def append(self, message: Message) -> Message: ...
@@ -258,13 +223,7 @@ class Dialog(Branch):
             Conflict: Another writer was first; nothing was written.
             IllegalEntry: One of them may not stand there.
         """
-        return super().record(*governed(entries, self._path()))
-
-    def _path(self) -> str | None:
-        """Give the path of what governs; None where that is nothing, or a text."""
-        if isinstance(self._top, AsRecorded):
-            return path_in_force(self.store, self._spans())
-        return self.runtime.key_of(self._top) if isinstance(self._top, Prompt) and not self._top.is_temporary else None
+        return super().record(*self._governing.stamped(entries))
 
     # --- branches -------------------------------------------------------------------------------------------------------------
 
@@ -356,7 +315,7 @@ class Dialog(Branch):
             "session_name": self.session_name,
             "owner": self.owner,
             "tree_node": self.tree_node.to_dict(),
-            "top_prompt_path": self._path(),
+            "top_prompt_path": self._governing.path,
             "messages": [message.to_dict() for message in self.messages.bare()],
             "log": carry(self.store, self.dialog_id),
         }
@@ -388,254 +347,11 @@ class Dialog(Branch):
         family.tell_all()
         return cls.of(family, family.store.node(dialog_id), prompt_at(family.runtime, fields.get("top_prompt_path")))
 
-    # --- what the model sees ----------------------------------------------------------------------------------------------------
-
-    def view(
-        self,
-        policy: PolicyLike | None = None,
-        budget: BudgetLike | None = None,
-        at: int | None = None,
-        *,
-        model: str = "",
-    ) -> View:
-        """Give what the model is to see: everything, or what a policy makes of it. Nothing is written.
-
-        Args:
-            policy: A policy or context manager, its name or its configuration; with a budget alone, the policy `default`.
-            budget: What one request may occupy, in tokens.
-            at: The number of the last own entry to take into account: an earlier view; the newest known when not given.
-            model: The model that counts; the one in force when not given.
-
-        Raises:
-            InfeasibleBudget: What must be sent is larger than the budget.
-            UnknownPolicy: There is none of this name.
-        """
-        if policy is None and budget is None:
-            return self._seen(at)
-        return self.compose("default" if policy is None else policy, budget, at, model=model).view
-
-    def compose(
-        self,
-        policy: PolicyLike,
-        budget: BudgetLike | None = None,
-        at: int | None = None,
-        *,
-        model: str = "",
-        view: View | None = None,
-        when: float | None = None,
-    ) -> Composed:
-        """Preview what a policy would do: the view, the plan it comes from and the sizes before and after. As `view`.
-
-        A policy with a schedule is told of the calls that the log records, of what the provider said of the last one, of the living branches
-        that share the prefix, and of the model's prices; the room is corrected by what the provider counted (docs/scheduling.md).
-
-        Args:
-            policy: As for `view`.
-            budget: As for `view`.
-            at: As for `view`.
-            model: As for `view`.
-            view: A view made from the dialog's, in its place.
-            when: When the model will be called, in seconds since 1970-01-01 UTC; not known when not given, and then no cache is taken for cold.
-        """
-        ready = self._composing(policy, budget, at, model)
-        if at is None and not isinstance(self, Derived):
-            books = self._books.ledger(ready.ledger, self._spans(), ready.model, when)
-            ready = replace(ready, ledger=books, prices=rates_of(ready.model, self._last.at))
-        return ready.composed(view=view)
-
-    def _composing(self, policy: PolicyLike, budget: BudgetLike | None, at: int | None, model: str) -> Composing:
-        seen = self._seen(at)
-        return composing(seen, policy, budget, model, runtime=self.runtime, derive=self.derive, sources=self._recorded)
-
-    def _recorded(self, handle: Handle) -> Content | None:
-        found = self.recall(handle)
-        return None if isinstance(found, Entry) else found
-
-    @property
-    def constraints(self) -> DialogConstraints:
-        """What the user said must or must not be, as it holds now, with `add` and `remove`. Costs what the view has."""
-        return DialogConstraints(self._seen(None), self._recorded, self.annotate)
+    # --- working copies -----------------------------------------------------------------------------------------------------------
 
     def derive(self, view: View) -> Dialog:
         """Give a dialog that is never written back: its view is this one, its messages are what the model sees of it."""
         return Derived(self._family, self.owner, self.top_prompt, view)
-
-    def request(
-        self,
-        profile: Profile | str,
-        model: str,
-        *,
-        policy: PolicyLike | None = None,
-        budget: BudgetLike | None = None,
-        at: int | None = None,
-        **call: Any,  # noqa: ANN401 - the fields of a Call
-    ) -> Request:
-        """Compile the request that a provider gets. Nothing is sent and nothing is written.
-
-        Args:
-            profile: The provider's profile, or its name.
-            model: The model.
-            policy: As for `view`.
-            budget: As for `view`.
-            at: As for `view`.
-            call: Further fields of `palaver.wire.Call`, such as `max_tokens`, `tool_choice` or `then`.
-
-        Raises:
-            UnknownProfile: There is none of this name.
-            InfeasibleBudget: What must be sent is larger than the budget.
-            InvalidRequest: The request breaks a rule of its provider: a defect of palaver.
-        """
-        known = find_profile(profile, model) if isinstance(profile, str) else profile
-        view = self.view(policy, budget, at, model=model)
-        request = compile_request(
-            view, known, Call(model=model, **call), lambda digest: self.store.blob(BlobId(digest))
-        )
-        request.check()
-        return request
-
-    def commit(
-        self,
-        what: Composed | Plan | View,
-        *,
-        model: str = "",
-        margin: float = MARGIN,
-        attempt: Mapping[str, Any] | None = None,
-    ) -> Handle:
-        """Write a smaller view down as one entry, from which later views start. The log keeps everything, and `undo` takes it back.
-
-        Args:
-            what: What `compose` gave; or a plan for the view as it stands; or a view made from this dialog's.
-            model: The model whose tokens count, for a plan or a view; the one in force when not given.
-            margin: By which share the view must become smaller.
-            attempt: How it came about, to be kept with the entry; JSON values.
-
-        Raises:
-            Conflict: Another compaction was committed since the view was made.
-            InvalidInput: It is a view of another dialog, is not smaller by the margin, or leaves out what every view must hold.
-        """
-        if isinstance(what, Composed):
-            view, before, after = what.view, what.tokens_before, what.tokens_after
-        else:
-            view = apply(self._seen(None), what) if isinstance(what, Plan) else what
-            before, after = tokens_of(self._seen(view.at), model), tokens_of(view, model)
-        if view.dialog_id != self.dialog_id:
-            raise InvalidInput(f"This is a view of dialog {view.dialog_id}, not of {self.dialog_id}.")
-        by = view.policies[-1] if view.policies else ""
-        make = partial(
-            compaction, self.store, view, policy=by, before=before, after=after, margin=margin, attempt=attempt
-        )
-        return self._took(in_one_step(self.store, self.dialog_id, make))
-
-    def compact(  # noqa: PLR0913 - what is wanted of it, all by keyword
-        self,
-        *,
-        focus: str = "",
-        policy: PolicyLike | None = None,
-        summarizer: Summarizer | None = None,
-        budget: BudgetLike | None = None,
-        model: str = "",
-        trigger: Fired = ASKED_FOR,
-        seconds: float = SECONDS,
-        input_tokens: int = 100_000,
-    ) -> CompactionPreview:
-        """Look at what a compaction would do, at any time: nothing is written before `approve()` or `reject()` on what this gives.
-
-        Args:
-            focus: What to dwell on: exchanges that hold one of its words stay as they are, as far as there is room, and the summariser is
-                told.
-            policy: Who decides; `palaver` when not given.
-            summarizer: What puts a summary beside the record that code makes; None for the record alone. Whatever goes wrong with it, the
-                preview is that of the record, and says why.
-            budget: What one request may occupy then; half of what it occupies now when not given.
-            model: The model whose tokens count; the one in force when not given.
-            trigger: What fired, to be recorded; somebody asked for it when not given.
-            seconds: After so many seconds an answer of the summariser is given up.
-            input_tokens: What the summariser can read at once, in tokens.
-
-        Raises:
-            InfeasibleBudget: What every view must hold is larger than the budget that was given.
-            UnknownPolicy: There is none of this name.
-        """
-        wish = Wish(
-            policy=policy,
-            focus=focus,
-            budget=budget,
-            summarizer=summarizer,
-            model=model,
-            trigger=trigger,
-            seconds=seconds,
-            input_tokens=input_tokens,
-        )
-        if summarizer is None:
-            ready = self._wishing(wish)
-            return preview_of(ready, wish, by_code(ready, wish), None, self._approve, self.annotate)
-        return run_sync(partial(self._compacting, wish))
-
-    async def acompact(  # noqa: PLR0913 - as compact
-        self,
-        *,
-        focus: str = "",
-        policy: PolicyLike | None = None,
-        summarizer: Summarizer | None = None,
-        budget: BudgetLike | None = None,
-        model: str = "",
-        trigger: Fired = ASKED_FOR,
-        seconds: float = SECONDS,
-        input_tokens: int = 100_000,
-    ) -> CompactionPreview:
-        """Look at what a compaction would do; as `compact`, for asynchronous callers. Cancelling it leaves nothing behind."""
-        return await self._compacting(
-            Wish(
-                policy=policy,
-                focus=focus,
-                budget=budget,
-                summarizer=summarizer,
-                model=model,
-                trigger=trigger,
-                seconds=seconds,
-                input_tokens=input_tokens,
-            )
-        )
-
-    async def _compacting(self, wish: Wish) -> CompactionPreview:
-        ready = self._wishing(wish)
-        made = by_code(ready, wish)
-        breaker = breaker_of(self.store, self._spans())
-        if wish.trigger.trigger == MANUAL:  # somebody wants it: however often it failed, it is asked
-            breaker = Breaker(failures=breaker.failures)
-        summary = await by_model(ready, wish, made, breaker)
-        return preview_of(ready, wish, made, summary, self._approve, self.annotate)
-
-    def _wishing(self, wish: Wish) -> Composing:
-        seen = self._seen(None)
-        counting = wish.model or seen.model
-        budget = wish.budget if wish.budget is not None or counting else NO_LIMIT
-        return self._composing(wish.policy or "palaver", budget, None, counting)
-
-    def _approve(self, made: Composed, attempt: Mapping[str, Any]) -> Handle:
-        return self.commit(made, attempt=attempt)
-
-    def figures(self, *, at: float | None = None, model: str = "") -> Figures:
-        """Give what triggers look at (`palaver.context.triggers`), without the provider's word.
-
-        Args:
-            at: The time by which it is idle, in seconds since 1970-01-01 UTC; that of the clock when not given.
-            model: The model that counts; the one in force when not given.
-        """
-        return figures_of(self._seen(None), self.store, self._spans(), now() if at is None else at, model)
-
-    def undo(self) -> Handle:
-        """Undo the newest commit that is not undone yet, by an entry of its own: what that commit left out is back.
-
-        Commits are a stack: a second undo takes back the commit before, an undo after a new commit that one. To have an undone commit
-        again, commit anew.
-
-        Raises:
-            Conflict: Another compaction was committed since the last `reload`.
-            InvalidInput: The dialog has no compaction of its own, or every one is undone; one that it inherited is undone where it was made.
-        """
-        make = partial(undoing, self.store, self.dialog_id, at=self._last.seq)
-        return self._took(in_one_step(self.store, self.dialog_id, make))
 
 
 class Derived(Dialog):
@@ -670,3 +386,7 @@ class Derived(Dialog):
     def _seen(self, at: int | None) -> View:
         as_made = self._length is None or self._newest.seq == self._length
         return self._view if at is None and as_made else super()._seen(at)
+
+    def _booked(self, ready: Composing, when: float | None) -> Composing:  # noqa: ARG002 - as its parent's
+        """Leave the books empty: no model was called with what is in it."""
+        return ready
