@@ -4,42 +4,103 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table as Grid
 
 from palaver.cli.lab_report import as_data, reported, say
+from palaver.cli.lab_table import FAULTS, say_table
 from palaver.cli.options import JsonOption
 from palaver.cli.outcome import Exit, print_json
-from palaver.cli.surroundings import errors, output, visible, write
+from palaver.cli.surroundings import errors, visible, write
 from palaver.context import POLICIES
 from palaver.errors import InvalidInput
-from palaver.lab import (
-    FRONT,
-    STAND_INS,
-    PolicyRow,
-    Problem,
-    Run,
-    Settings,
-    ShownCall,
-    Table,
-    run_lab,
-    shown,
-)
+from palaver.lab import STAND_INS, Settings, ShownCall, Table, run_lab, shown
 from palaver.lab import Progress as Far
 from palaver.lab.report import Report
 from palaver.transcripts.markdown import markdown
 
-_PROBLEMS = 12
-"""Problems of one kind that are told; --json and the folder have all."""
+_ALL = ",".join(POLICIES)
 
-_FAULTS = frozenset({"unreadable", "policy failed", "invalid policy", "violation"})
+# --- what can be asked for ---------------------------------------------------------------------------------------------------
+
+PathsArgument: TypeAlias = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="PATH...",
+        help="Recorded sessions: transcripts of any agent, bundles, palaver stores, folders of them.",
+    ),
+]
+ModelOption: TypeAlias = Annotated[
+    str, typer.Option("--model", metavar="M", help="The model whose tokens, prices and window count.")
+]
+PoliciesOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--policies",
+        metavar="A,B,...",
+        help="Names, name(key=value,...) and file.py:Class of your own, which is held to the laws first. "
+        f"Default: all of {', '.join(POLICIES)}.",
+    ),
+]
+WindowOption: TypeAlias = Annotated[
+    int | None, typer.Option("--window", metavar="W", min=1, help="The window in tokens. Default: the model's.")
+]
+BudgetOption: TypeAlias = Annotated[
+    int | None,
+    typer.Option(
+        "--budget",
+        metavar="N",
+        min=1,
+        help="Tokens that a request may occupy under every policy. Default: what each makes of the window.",
+    ),
+]
+StandInsOption: TypeAlias = Annotated[
+    str,
+    typer.Option(
+        "--stand-in",
+        metavar="S,...",
+        help=f"What stands where a system has a model write a summary: {', '.join(STAND_INS)}. Several for a bracket.",
+    ),
+]
+CacheOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(
+        "--cache",
+        metavar="SECONDS",
+        min=0,
+        help="How long the provider's cache lives; 0 for none. Default: the provider's.",
+    ),
+]
+OutOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Keep the results here: JSONL, and Parquet where pyarrow is installed."),
+]
+ResumeOption: TypeAlias = Annotated[
+    bool, typer.Option("--resume", help="Take up what is in --out, made with the same settings.")
+]
+JobsOption: TypeAlias = Annotated[int, typer.Option("--jobs", metavar="N", min=0, help="Processes; 0 for one a core.")]
+SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="What the intervals' resampling begins with.")]
+ResamplesOption: TypeAlias = Annotated[
+    int, typer.Option("--resamples", min=0, help="How often sessions are resampled.")
+]
+ReportOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--report", metavar="FILE.html", help="Write the report as well, as palaver lab-report does."),
+]
+PngOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--png", metavar="DIR", help="With --report: write its charts as PNG files here as well."),
+]
+ShowOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--show", metavar="SESSION:CALL", help="Show the view of one call under the first policy instead."),
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -48,81 +109,22 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    paths: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PATH...",
-            help="Recorded sessions: transcripts of any agent, bundles, palaver stores, folders of them.",
-        ),
-    ],
+    paths: PathsArgument,
     *,
-    model: Annotated[
-        str, typer.Option("--model", metavar="M", help="The model whose tokens, prices and window count.")
-    ],
-    policies: Annotated[
-        str,
-        typer.Option(
-            "--policies",
-            metavar="A,B,...",
-            help="Names, name(key=value,...) and file.py:Class of your own, which is held to the laws first. "
-            f"Default: all of {', '.join(POLICIES)}.",
-        ),
-    ] = ",".join(POLICIES),
-    window: Annotated[
-        int | None, typer.Option("--window", metavar="W", min=1, help="The window in tokens. Default: the model's.")
-    ] = None,
-    budget: Annotated[
-        int | None,
-        typer.Option(
-            "--budget",
-            metavar="N",
-            min=1,
-            help="Tokens that a request may occupy under every policy. Default: what each makes of the window.",
-        ),
-    ] = None,
-    stand_ins: Annotated[
-        str,
-        typer.Option(
-            "--stand-in",
-            metavar="S,...",
-            help=f"What stands where a system has a model write a summary: {', '.join(STAND_INS)}. Several for a bracket.",
-        ),
-    ] = "fold",
-    lifetime: Annotated[
-        float | None,
-        typer.Option(
-            "--cache",
-            metavar="SECONDS",
-            min=0,
-            help="How long the provider's cache lives; 0 for none. Default: the provider's.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="DIR", help="Keep the results here: JSONL, and Parquet where pyarrow is installed."
-        ),
-    ] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Take up what is in --out, made with the same settings.")
-    ] = False,
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=0, help="Processes; 0 for one a core.")] = 0,
-    seed: Annotated[int, typer.Option("--seed", help="What the intervals' resampling begins with.")] = 0,
-    resamples: Annotated[int, typer.Option("--resamples", min=0, help="How often sessions are resampled.")] = 1_000,
-    report: Annotated[
-        Path | None,
-        typer.Option("--report", metavar="FILE.html", help="Write the report as well, as palaver lab-report does."),
-    ] = None,
-    png: Annotated[
-        Path | None,
-        typer.Option("--png", metavar="DIR", help="With --report: write its charts as PNG files here as well."),
-    ] = None,
-    show: Annotated[
-        str | None,
-        typer.Option(
-            "--show", metavar="SESSION:CALL", help="Show the view of one call under the first policy instead."
-        ),
-    ] = None,
+    model: ModelOption,
+    policies: PoliciesOption = _ALL,
+    window: WindowOption = None,
+    budget: BudgetOption = None,
+    stand_ins: StandInsOption = "fold",
+    lifetime: CacheOption = None,
+    out: OutOption = None,
+    resume: ResumeOption = False,
+    jobs: JobsOption = 0,
+    seed: SeedOption = 0,
+    resamples: ResamplesOption = 1_000,
+    report: ReportOption = None,
+    png: PngOption = None,
+    show: ShowOption = None,
     json: JsonOption = False,
 ) -> int:
     """Replay recorded sessions under policies and compare them: cost, what was kept, distance to the best possible. No model is asked.
@@ -144,27 +146,7 @@ def run(
     )
     if show is not None:
         return _show(settings, show, json=json)
-    if resume and out is None:
-        raise InvalidInput("There is nothing to take up.", hint="Name the folder of the earlier run with --out.")
-    if png is not None and report is None:
-        raise InvalidInput("There are no charts without a report.", hint="Name its file with --report.")
-    made: tuple[Report, tuple[Path, ...]] | None = None
-    with _folder(out) as folder:
-        with _progress(hidden=json) as far:
-            found = run_lab(settings, folder, resume=resume, progress=far)
-        replayed = any(row.sessions or row.failed for row in found.rows)
-        if report is not None and replayed:
-            made = reported(folder, report, png=png)
-    if json:
-        print_json(found.to_dict() | ({} if made is None else {"report": as_data(*made)}))
-    else:
-        _say(found, out)
-        if made is not None:
-            say(*made)
-    if not replayed and not any(row.status == "invalid" for row in found.rows):
-        raise InvalidInput("No session with a model call was found.", hint="`palaver doctor PATH` says what a file is.")
-    faults = any(problem.kind in _FAULTS for problem in found.problems)
-    return Exit.FOUND if faults or (made is not None and made[0].left_out) else Exit.OK
+    return _compare(settings, _Output(out, report, png), resume=resume, json=json)
 
 
 def _split(words: str) -> Iterator[str]:
@@ -179,6 +161,44 @@ def _split(words: str) -> Iterator[str]:
             word += letter
     if word.strip():
         yield word.strip()
+
+
+# --- policies compared --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """Where results go: the folder, the report and its pictures, each where one is named."""
+
+    folder: Path | None
+    report: Path | None
+    png: Path | None
+
+
+def _compare(settings: Settings, to: _Output, *, resume: bool, json: bool) -> int:
+    if resume and to.folder is None:
+        raise InvalidInput("There is nothing to take up.", hint="Name the folder of the earlier run with --out.")
+    if to.png is not None and to.report is None:
+        raise InvalidInput("There are no charts without a report.", hint="Name its file with --report.")
+    with _folder(to.folder) as folder:
+        with _progress(hidden=json) as far:
+            found = run_lab(settings, folder, resume=resume, progress=far)
+        replayed = any(row.sessions or row.failed for row in found.rows)
+        made = reported(folder, to.report, png=to.png) if to.report is not None and replayed else None
+    _say(found, made, to.folder, json=json)
+    if not replayed and not any(row.status == "invalid" for row in found.rows):
+        raise InvalidInput("No session with a model call was found.", hint="`palaver doctor PATH` says what a file is.")
+    faults = any(problem.kind in FAULTS for problem in found.problems)
+    return Exit.FOUND if faults or (made is not None and made[0].left_out) else Exit.OK
+
+
+def _say(found: Table, made: tuple[Report, tuple[Path, ...]] | None, out: Path | None, *, json: bool) -> None:
+    if json:
+        print_json(found.to_dict() | ({} if made is None else {"report": as_data(*made)}))
+        return
+    say_table(found, out)
+    if made is not None:
+        say(*made)
 
 
 @contextmanager
@@ -215,135 +235,6 @@ def _progress(*, hidden: bool) -> Iterator[Callable[[Far], None]]:
             )
 
         yield far
-
-
-# --- the table ---------------------------------------------------------------------------------------------------------------
-
-
-def _say(found: Table, out: Path | None) -> None:
-    console = output()
-    run = found.run
-    console.print(
-        f"{found.sessions:,} sessions, {run.model}, window {run.window:,}"
-        + (f", budget {run.budget:,}" if run.budget else "")
-        + f"; bills a session in {'dollars' if run.currency == 'USD' else run.currency}."
-    )
-    console.print(_grid(found, console.width))
-    console.print(
-        f"* on the front: {FRONT}. FRR: of what later calls refer to, in view; "
-        "+lookup: or brought back. Brackets: 95 % of resampled sessions. Unsent: calls whose budget was infeasible."
-    )
-    for text in run.assumptions:
-        console.print(f"  {text}")
-    _problems(found)
-    if out is not None:
-        console.print(f"Results: {out}")
-
-
-_WIDE = 132
-"""Columns of a terminal from which on every figure and its interval have room."""
-
-
-def _grid(found: Table, width: int) -> Grid:
-    """Make the table: the figures that decide first, all of them where there is room."""
-    wide = width >= _WIDE
-    grid = Grid(box=None, pad_edge=False)
-    grid.add_column("policy", overflow="fold" if wide else "ellipsis", no_wrap=not wide, min_width=12)
-    for title in _TITLES if wide else _NARROW:
-        grid.add_column(title, justify="right", no_wrap=True, min_width=max(len(title), 5))
-    several = len(found.run.stand_ins) > 1
-    for row in found.rows:
-        cells = dict(zip(_TITLES, _cells(row, found.run, interval=wide), strict=True))
-        name = f"{'*' if row.best else ' '} {visible(_name(row, several=several))}"
-        grid.add_row(name, *(cells[title] for title in (_TITLES if wide else _NARROW)))
-    return grid
-
-
-_TITLES = (
-    "bill",
-    "regret",
-    "hit",
-    "tokens",
-    "FRR",
-    "+lookup",
-    "files F1",
-    "rules",
-    "failures",
-    "cuts",
-    "unsent",
-    "broken",
-)
-_NARROW = ("bill", "regret", "tokens", "FRR", "+lookup", "cuts", "unsent", "broken")
-
-
-def _name(row: PolicyRow, *, several: bool) -> str:
-    name = f"{row.policy} [{row.stand_in}]" if several else row.policy
-    return name if row.status == "ok" else f"{name} ({row.status})"
-
-
-def _cells(row: PolicyRow, run: Run, *, interval: bool) -> Iterator[str]:
-    if not row.sessions:
-        yield from ("-",) * 11
-        yield f"{row.broken:,}"
-        return
-    yield _figure(row, "bill", ".3f" if run.currency == "USD" else ",.0f", interval=interval)
-    yield _figure(row, "regret", ".2f")
-    yield _figure(row, "hits", ".2f")
-    yield _figure(row, "tokens", ",.0f")
-    yield _figure(row, "frr", ".3f", interval=interval)
-    for name in ("frr_recall", "artifacts", "constraints", "failures"):
-        yield _figure(row, name, ".2f")
-    yield f"{row.cuts:,}"
-    yield f"{row.infeasible:,}"
-    yield f"{row.broken:,}"
-
-
-def _figure(row: PolicyRow, name: str, form: str, *, interval: bool = False) -> str:
-    score = row.scores[name]
-    if score.value is None:
-        return "-"
-    said = format(score.value, form)
-    if interval and score.low is not None and score.high is not None:
-        said += f" [{format(score.low, form)}, {format(score.high, form)}]"
-    return said
-
-
-def _problems(found: Table) -> None:
-    """Say what a reader must know: faults one by one, and what is missing in recordings as counts."""
-    console = errors()
-    kinds = Counter(problem.kind for problem in found.problems)
-    for kind, count in sorted(kinds.items()):
-        some = [problem for problem in found.problems if problem.kind == kind]
-        if kind not in _FAULTS and kind != "no price":
-            console.print(f"{kind}: {count:,} of {found.sessions:,} sessions. {_general(kind)}")
-            continue
-        for problem in some[:_PROBLEMS]:
-            console.print(f"{kind}: {_where(problem)}{problem.text}", style="yellow")
-        if count > _PROBLEMS:
-            console.print(f"{kind}: {count - _PROBLEMS:,} more; --json lists them all.", style="yellow")
-
-
-_SAID = {
-    "no timestamps": "The cache is taken to be warm there.",
-    "no usage": "What the model wrote is counted from its words.",
-    "no model": "The run's model counts.",
-    "empty": "They have no model call.",
-}
-
-
-def _general(kind: str) -> str:
-    return _SAID.get(kind, "")
-
-
-def _where(problem: Problem) -> str:
-    place = [
-        problem.policy,
-        Path(problem.source).name if problem.source else "",
-        f"session {problem.session}" if problem.session else "",
-        f"call {problem.call}" if problem.call else "",
-    ]
-    said = ", ".join(each for each in place if each)
-    return f"{said}: " if said else ""
 
 
 # --- one call ----------------------------------------------------------------------------------------------------------------

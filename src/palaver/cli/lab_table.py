@@ -1,0 +1,147 @@
+"""The table of a run of the lab on a terminal, and what a reader must know besides: assumptions, faults, gaps of the recordings."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.table import Table as Grid
+
+from palaver.cli.surroundings import errors, output, visible
+from palaver.lab import FRONT, PolicyRow, Problem, Run, Table
+
+__all__ = ["FAULTS", "say_table"]
+
+_PROBLEMS = 12
+"""Problems of one kind that are told; --json and the folder have all."""
+
+FAULTS = frozenset({"unreadable", "policy failed", "invalid policy", "violation"})
+"""Kinds of problems that make a run end with 1."""
+
+
+def say_table(found: Table, out: Path | None) -> None:
+    """Say what was found, and where the results are kept."""
+    console = output()
+    run = found.run
+    console.print(
+        f"{found.sessions:,} sessions, {run.model}, window {run.window:,}"
+        + (f", budget {run.budget:,}" if run.budget else "")
+        + f"; bills a session in {'dollars' if run.currency == 'USD' else run.currency}."
+    )
+    console.print(_grid(found, console.width))
+    console.print(
+        f"* on the front: {FRONT}. FRR: of what later calls refer to, in view; "
+        "+lookup: or brought back. Brackets: 95 % of resampled sessions. Unsent: calls whose budget was infeasible."
+    )
+    for text in run.assumptions:
+        console.print(f"  {text}")
+    _problems(found)
+    if out is not None:
+        console.print(f"Results: {out}")
+
+
+_WIDE = 132
+"""Columns of a terminal from which on every figure and its interval have room."""
+
+
+def _grid(found: Table, width: int) -> Grid:
+    """Make the table: the figures that decide first, all of them where there is room."""
+    wide = width >= _WIDE
+    grid = Grid(box=None, pad_edge=False)
+    grid.add_column("policy", overflow="fold" if wide else "ellipsis", no_wrap=not wide, min_width=12)
+    for title in _TITLES if wide else _NARROW:
+        grid.add_column(title, justify="right", no_wrap=True, min_width=max(len(title), 5))
+    several = len(found.run.stand_ins) > 1
+    for row in found.rows:
+        cells = dict(zip(_TITLES, _cells(row, found.run, interval=wide), strict=True))
+        name = f"{'*' if row.best else ' '} {visible(_name(row, several=several))}"
+        grid.add_row(name, *(cells[title] for title in (_TITLES if wide else _NARROW)))
+    return grid
+
+
+_TITLES = (
+    "bill",
+    "regret",
+    "hit",
+    "tokens",
+    "FRR",
+    "+lookup",
+    "files F1",
+    "rules",
+    "failures",
+    "cuts",
+    "unsent",
+    "broken",
+)
+_NARROW = ("bill", "regret", "tokens", "FRR", "+lookup", "cuts", "unsent", "broken")
+
+
+def _name(row: PolicyRow, *, several: bool) -> str:
+    name = f"{row.policy} [{row.stand_in}]" if several else row.policy
+    return name if row.status == "ok" else f"{name} ({row.status})"
+
+
+def _cells(row: PolicyRow, run: Run, *, interval: bool) -> Iterator[str]:
+    if not row.sessions:
+        yield from ("-",) * 11
+        yield f"{row.broken:,}"
+        return
+    yield _figure(row, "bill", ".3f" if run.currency == "USD" else ",.0f", interval=interval)
+    yield _figure(row, "regret", ".2f")
+    yield _figure(row, "hits", ".2f")
+    yield _figure(row, "tokens", ",.0f")
+    yield _figure(row, "frr", ".3f", interval=interval)
+    for name in ("frr_recall", "artifacts", "constraints", "failures"):
+        yield _figure(row, name, ".2f")
+    yield f"{row.cuts:,}"
+    yield f"{row.infeasible:,}"
+    yield f"{row.broken:,}"
+
+
+def _figure(row: PolicyRow, name: str, form: str, *, interval: bool = False) -> str:
+    score = row.scores[name]
+    if score.value is None:
+        return "-"
+    said = format(score.value, form)
+    if interval and score.low is not None and score.high is not None:
+        said += f" [{format(score.low, form)}, {format(score.high, form)}]"
+    return said
+
+
+def _problems(found: Table) -> None:
+    """Say what a reader must know: faults one by one, and what is missing in recordings as counts."""
+    console = errors()
+    kinds = Counter(problem.kind for problem in found.problems)
+    for kind, count in sorted(kinds.items()):
+        some = [problem for problem in found.problems if problem.kind == kind]
+        if kind not in FAULTS and kind != "no price":
+            console.print(f"{kind}: {count:,} of {found.sessions:,} sessions. {_general(kind)}")
+            continue
+        for problem in some[:_PROBLEMS]:
+            console.print(f"{kind}: {_where(problem)}{problem.text}", style="yellow")
+        if count > _PROBLEMS:
+            console.print(f"{kind}: {count - _PROBLEMS:,} more; --json lists them all.", style="yellow")
+
+
+_SAID = {
+    "no timestamps": "The cache is taken to be warm there.",
+    "no usage": "What the model wrote is counted from its words.",
+    "no model": "The run's model counts.",
+    "empty": "They have no model call.",
+}
+
+
+def _general(kind: str) -> str:
+    return _SAID.get(kind, "")
+
+
+def _where(problem: Problem) -> str:
+    place = [
+        problem.policy,
+        Path(problem.source).name if problem.source else "",
+        f"session {problem.session}" if problem.session else "",
+        f"call {problem.call}" if problem.call else "",
+    ]
+    said = ", ".join(each for each in place if each)
+    return f"{said}: " if said else ""
