@@ -26,13 +26,14 @@ class Catch(NamedTuple):
     """What a pattern found.
 
     Attributes:
-        kind: `type`, `function`, `constant` or `scope`; `reference` for a name in use.
+        kind: As the pattern calls it.
         name: The bytes of the name.
         at: Where the name begins.
         start: The first byte of the definition.
         stop: The byte behind its last.
         first: Its first line, counted from 0.
         last: The last line of its head: what stands before its body, or all of it where it has none.
+        module: Of an import, the bytes of what it is from.
     """
 
     kind: str
@@ -42,6 +43,12 @@ class Catch(NamedTuple):
     stop: int
     first: int
     last: int
+    module: bytes = b""
+
+    @property
+    def defines(self) -> bool:
+        """Whether it is no name in use."""
+        return self.kind not in _USES
 
 
 def caught(language: Language, source: bytes) -> list[Catch] | None:
@@ -54,14 +61,14 @@ def caught(language: Language, source: bytes) -> list[Catch] | None:
     Raises:
         MissingExtra: tree-sitter, or the grammar, is not installed.
     """
-    parser, query, library = _tools(language)
+    grammar, query, library = _tools(language)
+    parser = library.Parser(grammar)  # not shared: another thread may come in while it asks for more of the file
     steps = iter(range(_STEPS))
     tree = parser.parse(
         lambda offset, _point: source[offset : offset + _PIECE],
         progress_callback=lambda _offset, _error: next(steps, None) is None,
     )
     if tree is None:
-        parser.reset()  # it would go on where it stopped
         return None
     found = library.QueryCursor(query, match_limit=_MATCHES).matches(tree.root_node)
     return [catch for _, captures in found for catch in _catches(captures, source)]
@@ -71,16 +78,19 @@ _PIECE = 65_536
 """Bytes that are handed to the parser at once."""
 
 
+_USES = ("reference", "plain", "import")
+_DEFINES = ("type", "function", "constant", "scope", "members")
+
+
 def _catches(captures: dict[str, list[Any]], source: bytes) -> Iterator[Catch]:
-    for node in captures.get("reference", ()):
-        yield _catch("reference", node, node, int(node.start_point[0]), source)
+    module = b"".join(source[node.start_byte : node.end_byte] for node in captures.get("module", ()))
+    for kind in _USES:
+        for node in captures.get(kind, ()):
+            yield _catch(kind, node, node, int(node.start_point[0]), source)._replace(module=module)
     for kind in _DEFINES:
         for node in captures.get(kind, ()):
             for name in captures["name"]:
                 yield _catch(kind, node, name, _head(node, captures.get("body")), source)
-
-
-_DEFINES = ("type", "function", "constant", "scope")
 
 
 def _catch(kind: str, node: Any, name: Any, last: int, source: bytes) -> Catch:  # noqa: ANN401 - tree-sitter's nodes have no types here
@@ -106,14 +116,14 @@ def _head(node: Any, body: list[Any] | None) -> int:  # noqa: ANN401 - the same
 
 @lru_cache(maxsize=len(LANGUAGES))
 def _tools(language: Language) -> tuple[Any, Any, Any]:
-    """Give the parser and the compiled query of a language, and the library."""
+    """Give a grammar, what is looked for with it, and the library."""
     try:
         library = importlib.import_module("tree_sitter")
         grammar = library.Language(getattr(importlib.import_module(language.package), language.grammar)())
     except ImportError as error:
         package = error.name or "tree_sitter"
         raise MissingExtra("A repo map", "repomap", package=package.replace("_", "-")) from error
-    return library.Parser(grammar), library.Query(grammar, language.query), library
+    return grammar, library.Query(grammar, language.query), library
 
 
 @lru_cache(maxsize=1)

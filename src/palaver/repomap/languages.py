@@ -1,8 +1,9 @@
 """The languages that a map knows: which wheel has the grammar, which files are theirs, and what defines and uses a name in them.
 
 The patterns are tree-sitter queries (https://tree-sitter.github.io/tree-sitter/using-parsers/queries), written for the grammars that the extra
-`repomap` installs. What they catch: `@type` and `@function` are definitions, `@constant` one that is shown in its first line, `@scope`
-what other definitions stand in and nobody refers to; each with its `@name` and, where it has one, its `@body`; `@reference` is a name in use.
+`repomap` installs. What they catch: `@type` and `@function` are definitions, `@constant` one that is shown in its first line; what others stand
+in and nobody refers to is a `@scope`, or `@members` where they belong to a type; each with its `@name` and, where it has one, its `@body`. A name
+in use is a `@reference`; `@plain` where it cannot be that of a member; and an `@import` where it is said which `@module` it is from.
 """
 
 from __future__ import annotations
@@ -40,17 +41,18 @@ _PYTHON = """
 (function_definition name: (identifier) @name body: (_) @body) @function
 (module (expression_statement (assignment left: (identifier) @name)) @constant)
 (type_alias_statement left: (type (identifier) @name)) @constant
-(call function: [(identifier) @reference (attribute attribute: (identifier) @reference)])
-(decorator [(identifier) @reference (attribute attribute: (identifier) @reference)])
-(class_definition superclasses: (argument_list [(identifier) @reference (attribute attribute: (identifier) @reference)
-  (subscript value: (identifier) @reference)]))
-(type [(identifier) @reference (attribute attribute: (identifier) @reference) (generic_type (identifier) @reference)
-  (subscript value: (identifier) @reference)])
-(binary_operator left: (identifier) @reference operator: "|")
-(binary_operator operator: "|" right: (identifier) @reference)
-(except_clause value: [(identifier) @reference (tuple (identifier) @reference) (as_pattern (identifier) @reference)])
-(raise_statement (identifier) @reference)
-(import_from_statement name: [(dotted_name (identifier) @reference) (aliased_import name: (dotted_name (identifier) @reference))])
+(call function: [(identifier) @plain (attribute attribute: (identifier) @reference)])
+(decorator [(identifier) @plain (attribute attribute: (identifier) @reference)])
+(class_definition superclasses: (argument_list [(identifier) @plain (attribute attribute: (identifier) @reference)
+  (subscript value: (identifier) @plain)]))
+(type [(identifier) @plain (attribute attribute: (identifier) @reference) (generic_type (identifier) @plain)
+  (subscript value: (identifier) @plain)])
+(binary_operator left: (identifier) @plain operator: "|")
+(binary_operator operator: "|" right: (identifier) @plain)
+(except_clause value: [(identifier) @plain (tuple (identifier) @plain) (as_pattern (identifier) @plain)])
+(raise_statement (identifier) @plain)
+(import_from_statement module_name: (_) @module
+  name: [(dotted_name (identifier) @import) (aliased_import name: (dotted_name (identifier) @import))])
 """
 
 _SCRIPT = """
@@ -62,17 +64,17 @@ _SCRIPT = """
   right: [(arrow_function body: (_) @body) (function_expression body: (_) @body)]) @function
 (program (lexical_declaration (variable_declarator name: (identifier) @name)) @constant)
 (program (export_statement (lexical_declaration (variable_declarator name: (identifier) @name))) @constant)
-(call_expression function: [(identifier) @reference (member_expression property: (property_identifier) @reference)])
-(new_expression constructor: [(identifier) @reference (member_expression property: (property_identifier) @reference)])
-(import_specifier name: (identifier) @reference)
-(import_clause (identifier) @reference)
+(call_expression function: [(identifier) @plain (member_expression property: (property_identifier) @reference)])
+(new_expression constructor: [(identifier) @plain (member_expression property: (property_identifier) @reference)])
+(import_statement (import_clause [(identifier) @import (named_imports (import_specifier name: (identifier) @import))])
+  source: (string (string_fragment) @module))
 """
 
 _JAVASCRIPT = (
     _SCRIPT
     + """
 (class_declaration name: (identifier) @name body: (_) @body) @type
-(class_heritage [(identifier) @reference (member_expression property: (property_identifier) @reference)])
+(class_heritage [(identifier) @plain (member_expression property: (property_identifier) @reference)])
 """
 )
 
@@ -88,14 +90,14 @@ _TYPESCRIPT = (
 (function_signature name: (identifier) @name) @function
 (method_signature name: (property_identifier) @name) @function
 (abstract_method_signature name: (property_identifier) @name) @function
-(extends_clause value: [(identifier) @reference (member_expression property: (property_identifier) @reference)])
-(type_identifier) @reference
+(extends_clause value: [(identifier) @plain (member_expression property: (property_identifier) @reference)])
+(type_identifier) @plain
 """
 )
 
 _JSX = """
-(jsx_opening_element name: [(identifier) @reference (member_expression property: (property_identifier) @reference)])
-(jsx_self_closing_element name: [(identifier) @reference (member_expression property: (property_identifier) @reference)])
+(jsx_opening_element name: [(identifier) @plain (member_expression property: (property_identifier) @reference)])
+(jsx_self_closing_element name: [(identifier) @plain (member_expression property: (property_identifier) @reference)])
 """
 
 _GO = """
@@ -109,8 +111,8 @@ _GO = """
 (source_file (const_declaration (const_spec name: (identifier) @name) @constant))
 (source_file (var_declaration (var_spec name: (identifier) @name) @constant))
 (source_file (var_declaration (var_spec_list (var_spec name: (identifier) @name) @constant)))
-(call_expression function: [(identifier) @reference (selector_expression field: (field_identifier) @reference)])
-(type_identifier) @reference
+(call_expression function: [(identifier) @plain (selector_expression field: (field_identifier) @reference)])
+(type_identifier) @plain
 """
 
 _RUST = """
@@ -119,19 +121,19 @@ _RUST = """
 (union_item name: (type_identifier) @name body: (_) @body) @type
 (trait_item name: (type_identifier) @name body: (_) @body) @type
 (type_item name: (type_identifier) @name) @constant
-(impl_item type: (_) @name body: (_) @body) @scope
+(impl_item type: (_) @name body: (_) @body) @members
 (mod_item name: (identifier) @name body: (_) @body) @scope
 (function_item name: (identifier) @name body: (_) @body) @function
 (function_signature_item name: (identifier) @name) @function
 (macro_definition name: (identifier) @name) @constant
 (const_item name: (identifier) @name) @constant
 (static_item name: (identifier) @name) @constant
-(call_expression function: [(identifier) @reference (field_expression field: (field_identifier) @reference)
+(call_expression function: [(identifier) @plain (field_expression field: (field_identifier) @reference)
   (scoped_identifier name: (identifier) @reference) (generic_function function: (identifier) @reference)])
-(macro_invocation macro: [(identifier) @reference (scoped_identifier name: (identifier) @reference)])
+(macro_invocation macro: [(identifier) @plain (scoped_identifier name: (identifier) @reference)])
 (use_declaration argument: (scoped_identifier name: (identifier) @reference))
 (use_list [(identifier) @reference (scoped_identifier name: (identifier) @reference)])
-(type_identifier) @reference
+(type_identifier) @plain
 """
 
 _JAVA = """

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from palaver.repomap.grammars import Catch, caught
 from palaver.repomap.languages import Language
 
-__all__ = ["Definition", "Line", "Tags", "plain", "tags_of"]
+__all__ = ["Definition", "Line", "Tags", "Use", "plain", "tags_of"]
 
 WIDTH = 100
 """Characters of a line that are shown. (Aider shows as many: a minified file has all of itself in one line.)"""
@@ -51,11 +51,29 @@ class Definition:
         name: The name.
         head: The lines that say what it is.
         within: The first lines of the definitions that it stands in, the outermost first.
+        member: Whether it belongs to a type, and is used as part of it.
     """
 
     name: str
     head: tuple[Line, ...]
     within: tuple[Line, ...] = ()
+    member: bool = False
+
+
+class Use(NamedTuple):
+    """A name that a file uses.
+
+    Attributes:
+        name: The name.
+        times: How often.
+        plain: Whether it cannot be that of a member.
+        module: What the file imports it from, as it says it; empty where it does not.
+    """
+
+    name: str
+    times: int = 1
+    plain: bool = False
+    module: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +82,11 @@ class Tags:
 
     Attributes:
         definitions: The names that it defines, in the order of the file.
-        references: The names that it uses, sorted, with how often it does.
+        uses: The names that it uses, sorted.
     """
 
     definitions: tuple[Definition, ...] = ()
-    references: tuple[tuple[str, int], ...] = ()
+    uses: tuple[Use, ...] = ()
 
 
 def tags_of(language: Language, source: bytes) -> Tags | None:
@@ -84,39 +102,51 @@ def tags_of(language: Language, source: bytes) -> Tags | None:
     catches = caught(language, source)
     if catches is None:
         return None
-    catches = [catch for catch in catches if len(catch.name) <= _NAME]
-    own = {catch.at: catch for catch in sorted(catches, key=lambda each: _ORDER.index(each.kind))}
-    used = Counter(
-        catch.name.decode(errors="replace") for catch in catches if catch.kind == "reference" and own[catch.at] is catch
+    own = {
+        catch.at: catch
+        for catch in sorted(catches, key=lambda each: _ORDER.index(each.kind))
+        if len(catch.name) <= _NAME
+    }
+    defined = [catch for catch in own.values() if catch.defines]
+    return Tags(
+        tuple(_definitions(defined, source.split(b"\n"))),
+        tuple(_uses([catch for catch in own.values() if not catch.defines])),
     )
-    defined = [catch for catch in own.values() if catch.kind != "reference"]
-    return Tags(tuple(_definitions(defined, source.split(b"\n"))), tuple(sorted(used.items())))
 
 
-_ORDER = ("reference", "constant", "scope", "type", "function")
+_ORDER = ("reference", "plain", "import", "constant", "scope", "members", "type", "function")
 """What is found at one place in two ways is the later of them: a name where it is defined is no use of it, and a constant may be a function."""
+
+
+def _uses(catches: Sequence[Catch]) -> Iterator[Use]:
+    """Give the names in use; what a name was imported as counts for all of its uses that are not those of a member."""
+    modules = {catch.name: catch.module for catch in catches if catch.module}
+    times = Counter((catch.name, catch.kind != "reference") for catch in catches)
+    for (name, plain_), count in sorted(times.items()):
+        module = modules.get(name, b"") if plain_ else b""
+        yield Use(name.decode(errors="replace"), count, plain_, module.decode(errors="replace")[:_NAME])
 
 
 def _definitions(catches: Sequence[Catch], lines: Sequence[bytes]) -> Iterator[Definition]:
     """Give the definitions with what they stand in; what stands in a function is nobody else's business."""
-    around: list[Catch] = []
+    around: list[tuple[Catch, tuple[Line, ...]]] = []  # each with the lines for what stands in it
     given = 0
     for catch in sorted(catches, key=lambda each: (each.start, -each.stop, each.at)):
-        while around and around[-1].stop <= catch.start:
+        while around and around[-1][0].stop <= catch.start:
             around.pop()
-        if any(each.kind == "function" for each in around):
+        if any(each.kind == "function" for each, _ in around):
             continue
-        if catch.kind != "scope":
+        within = around[-1][1] if around else ()
+        if catch.kind not in {"scope", "members"}:
             if given == _MANY:
                 return
             given += 1
             last = catch.first if catch.kind == "constant" else min(catch.last, catch.first + _HEAD - 1)
             head = tuple(_line(lines, row) for row in range(catch.first, last + 1))
-            yield Definition(
-                catch.name.decode(errors="replace"), head, tuple(_line(lines, each.first) for each in around)
-            )
+            member = any(each.kind in {"type", "members"} for each, _ in around)
+            yield Definition(catch.name.decode(errors="replace"), head, within, member)
         if catch.kind != "constant":
-            around.append(catch)
+            around.append((catch, (*within, _line(lines, catch.first))))
 
 
 def _line(lines: Sequence[bytes], row: int) -> Line:
