@@ -1,5 +1,6 @@
 """The surroundings of the tests hold: no network beyond this machine, no home folder, honest requirements."""
 
+import os
 import re
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests import told
 from tests.conftest import NetworkForbiddenError
 
 ROOT = Path(__file__).parent.parent
@@ -41,6 +43,25 @@ def test_the_home_folder_cannot_be_used() -> None:
         text=True,
     )
     assert "NotADirectoryError" in child.stderr
+
+
+def test_no_terminal_is_wider_than_a_test_says() -> None:
+    """The size of whoever's terminal it is stays outside: processes that tests are spread over are told it, and would cut lines at it."""
+    assert not {"COLUMNS", "LINES"} & os.environ.keys()
+
+
+def test_what_tests_tell_is_read_off_their_reports() -> None:
+    """A line is printed once, behind its test, and numbers are added up over all tests: a report comes from any process."""
+    counted = told.COUNTED + "views"
+    reports = [
+        pytest.TestReport("t.py::a", ("t.py", 1, "a"), {}, "passed", None, phase, user_properties=properties)
+        for phase in ("call", "teardown")
+        for properties in (
+            [(told.TOLD, "one line"), (counted, {"valid": 1_000, "not": 0})],
+            [("store", "sqlite"), (counted, {"valid": 1})],
+        )
+    ]
+    assert list(told.lines(reports)) == ["one line", "views: 1,001 valid, 0 not"]
 
 
 def _pins(path: Path) -> dict[str, list[str]]:
