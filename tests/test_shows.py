@@ -9,7 +9,7 @@ from itertools import islice
 
 import pytest
 
-from palaver.context import POLICIES, Composed, Ledger, Policy, compose, policy
+from palaver.context import Composed, Ledger, Policy, compose, policy
 from palaver.context.measure import Meter
 from palaver.errors import InfeasibleBudget
 from palaver.ids import BlobId
@@ -29,9 +29,8 @@ MODELS = {
     "gemini": "gemini-2.5-pro",
 }
 SOME = ("default", "offload", "fold", "full", "palaver")
-"""Policies for a run on every change; tests/context/test_recorded.py has the others."""
+"""Policies for a run on every change; tests/context/test_every_view.py has all of them, at every budget."""
 FEW = (0.05, 0.3, 1.0)
-MANY = tuple(step / 20 for step in range(1, 21))
 
 ALL = recordings(*KINDS)
 SAMPLE = recordings(*KINDS, each=1)
@@ -58,25 +57,23 @@ def brought_in(recording: Recording, most: int | None) -> tuple[MemoryStore, lis
     return store, list(islice(Importer(store, keep_source=False).import_path(recording.path), most))
 
 
-def hold(store: MemoryStore, one: Imported, budgets: tuple[float, ...], counts: Counter[str]) -> None:
+def hold(store: MemoryStore, one: Imported, counts: Counter[str]) -> None:
     """Hold every view of every dialog of a session to the promise."""
     for node in store.nodes(one.session_id):
         view = fold(store, node.dialog_id)
         if not view.exchanges:
             continue
-        for name in POLICIES if budgets is MANY else SOME:
+        for name in SOME:
             for target, model in MODELS.items():
-                _hold(store, view, name, target, model, budgets, counts)
+                _hold(store, view, name, target, model, counts)
 
 
-def _hold(  # noqa: PLR0913, PLR0917 - one case of the matrix
-    store: MemoryStore, view: View, name: str, target: str, model: str, budgets: tuple[float, ...], counts: Counter[str]
-) -> None:
+def _hold(store: MemoryStore, view: View, name: str, target: str, model: str, counts: Counter[str]) -> None:
     ledger = Ledger(meter=Meter(counter(model)))
     whole = ledger.meter.view(view).total
     manager = policy(name, model)
     assert isinstance(manager, Policy)
-    for share in budgets:
+    for share in FEW:
         limit = max(int(whole * share), 1)
         done = _composed(view, manager, limit, model, ledger)
         if isinstance(done, InfeasibleBudget):
@@ -125,15 +122,7 @@ def test_every_view_is_valid_and_everything_left_out_is_in_reach(recording: Reco
     """Every policy, several budgets, all providers: the view holds what it must, its request is valid, and every handle resolves."""
     store, sessions = brought_in(recording, 2)
     for one in sessions:
-        hold(store, one, FEW, counts)
-
-
-@pytest.mark.parametrize("recording", REST)
-def test_every_view_of_every_session(recording: Recording, counts: Counter[str]) -> None:
-    """The same for every session, and every twentieth of the budget."""
-    store, sessions = brought_in(recording, None)
-    for one in sessions:
-        hold(store, one, MANY, counts)
+        hold(store, one, counts)
 
 
 @pytest.mark.parametrize("recording", EACH)

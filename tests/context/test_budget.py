@@ -163,6 +163,17 @@ def test_a_body_smaller_than_what_must_be_sent_is_infeasible_in_bytes() -> None:
     assert error.value.breakdown["newest user message"] > 50_000
 
 
+@pytest.mark.parametrize("tokens", [40, 400, 4_000])
+def test_a_policy_that_leaves_nothing_out_needs_all_of_it_however_small_the_budget(tokens: int) -> None:
+    """Whether the budget holds what must be sent or not even that: what is needed is the whole view, and so much is enough."""
+    view, made = seen(worked(5)), manager("full")
+    for budget in (Budget.of_input(tokens), Budget(max_tokens=1_000_000, max_bytes=tokens)):
+        assert hold(view, made, budget, COUNTER) is None
+        with pytest.raises(InfeasibleBudget) as error:
+            compose(view, planner(made), budget, COUNTER)
+        assert error.value.needed == (Bytes() if budget.max_bytes else Meter(COUNTER)).view(view).total
+
+
 def test_the_parts_of_an_account_add_up_to_the_window() -> None:
     """System, tools, messages, media, the answer's reserve, the buffer and what is free: nothing is counted twice or left out."""
     log = worked(2)

@@ -1,12 +1,11 @@
 """Real sessions of other agents, under every policy, at budgets from 5 % to all of their size."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import pytest
 from _pytest.mark import ParameterSet
 
 from palaver.context.presets import PRESETS
-from palaver.errors import PalaverError
 from palaver.ids import BlobId
 from palaver.store.memory import MemoryStore
 from palaver.testing.policy_laws import hold
@@ -72,19 +71,3 @@ def test_every_preset_holds_every_law_on_a_recorded_session(name: str) -> None:
     assert isinstance(chosen, Recording)
     composed, _ = _hold(chosen, 1, (name,), (10, 40))
     assert composed or chosen.count("messages") == 0
-
-
-@pytest.mark.soak
-@pytest.mark.timeout(3600)
-@pytest.mark.parametrize("recording", recordings())
-def test_every_policy_holds_every_law_on_all_recorded_sessions(
-    recording: Recording, tell: Callable[[str], None]
-) -> None:
-    """The same for every session of every format that palaver reads; the counts are printed."""
-    try:
-        composed, infeasible = _hold(recording, 50, (*OWN, *(each.name for each in PRESETS)))
-    except PalaverError as error:
-        if type(error).__name__ != "UnsupportedTranscript":
-            raise
-        pytest.skip(f"no format for {recording.name} yet")
-    tell(f"{recording.name}: {composed} composed, {infeasible} infeasible")

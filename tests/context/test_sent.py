@@ -11,16 +11,17 @@ from typing import Any, NamedTuple
 import pytest
 import zstandard
 
-from palaver.context import Meter
+from palaver.context import POLICIES, Meter
 from palaver.context.presets import PRESETS
 from palaver.log import Invocation, decode_entry
 from palaver.messages import from_chat_dict
 from palaver.store.memory import MemoryStore
-from palaver.testing.policy_laws import hold, stable
+from palaver.testing.policy_laws import MODELS, hold, stable
 from palaver.tokens import Budget, counter
 from palaver.transcripts import Importer
 from palaver.view import View, fold
 from palaver.wire import Call, compile, profile  # noqa: A004 - the word for it
+from tests.context.every_view import Remembered
 from tests.context.helper import COUNTER, manager, no_media, size
 from tests.recorded import Recording, recordings
 
@@ -110,3 +111,41 @@ def test_every_preset_holds_its_laws_call_by_call(recording: Recording, name: st
     tell(f"{recording.name}: {name}: {requests} requests in half of the room, {edits} edits")
     assert any(held)
     assert requests
+
+
+def _is_what_was_sent(view: View, messages: list[dict[str, Any]]) -> None:
+    """Assert that what a view shows as it came is what was sent, word for word and in its order; and that nothing else is there unannounced."""
+    was, shown = words(messages), words(chat(view))
+    rest = iter(was)
+    assert all(one in rest for one in shown if one in was)
+    changed = [
+        block for x in view.exchanges for block in x.blocks() if block.reason is not None or block.origin is None
+    ]
+    assert sum(one not in was for one in shown) <= len(changed)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("name", sorted(POLICIES))
+@pytest.mark.parametrize("recording", SERIES)
+def test_every_policy_at_every_recorded_call(recording: Recording, name: str, tell: Callable[[str], None]) -> None:
+    """In a quarter, half, three quarters and all of the room after the first call: every law at each call, prefixes in each provider's requests; what is shown as it came is what was sent."""
+    calls = list(sent(recording))
+    views = [call.view for call in calls]
+    first, most = size(views[0]), max(map(size, views))
+    count = Remembered(counter("gpt-4o"))
+    for percent in (25, 50, 75, 100):
+        budget = Budget.of_input(first + (most - first) * percent // 100)
+        held = [(call, hold(call.view, manager(name), budget, count)) for call in calls]
+        for call, composed in held:
+            if composed is not None:
+                _is_what_was_sent(composed.view, call.messages)
+        runs = [stable(iter(views), manager(name), budget, count, target=target) for target in MODELS]
+        ours = sum(composed.tokens_after for _, composed in held if composed is not None)
+        theirs = sum(size(call.view) for call, composed in held if composed is not None)
+        told = f"{sum(composed is None for _, composed in held)} of {len(held)} calls infeasible"
+        tell(
+            f"{recording.name}: {name}: {percent} % of the room: {told}, {ours:,} tokens where {theirs:,} were sent, "
+            f"{runs[0][1]} edits"
+        )
+        assert len(set(runs)) == 1, "an edit is the policy's, whichever provider it is for"

@@ -104,8 +104,11 @@ def compose(
     books = (ledger or Ledger(meter=Meter(counter))).reading(view)
     room = budget if books.anchor is None else books.anchor.within(budget, books.meter)
     needed = floor(view, books.meter)
-    room.require(needed)
-    require_limits(view, budget, books)
+    if (
+        not policy.complete
+    ):  # of one that leaves nothing out, all of the view must be sent: that is told when it has been asked
+        room.require(needed)
+        require_limits(view, budget, books)
     start, limits = limited(view, budget, books)
     if limits and policy.complete:
         raise over_limits(view, budget, books)

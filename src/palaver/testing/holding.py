@@ -17,7 +17,7 @@ from palaver.testing.logs import assert_closed
 from palaver.tokens import Budget, Counter
 from palaver.view import Exchange, View
 
-__all__ = ["MODELS", "hold", "shown_and_left_out", "stable"]
+__all__ = ["MODELS", "hold", "hold_composed", "hold_infeasible", "shown_and_left_out", "stable"]
 
 MODELS = {
     "openai-chat": "gpt-4o",
@@ -56,11 +56,9 @@ def hold(
     try:
         composed = compose(view, policy, budget, count)
     except InfeasibleBudget as error:
-        _truly_infeasible(error, view, manager, budget, count)
+        hold_infeasible(error, view, manager, budget, count)
         return None
-    _within(composed, view, budget, count)
-    _present(composed.view, view)
-    _accounted(composed.view, view)
+    hold_composed(composed, view, budget, count)
     _valid(composed.view, media)
     again = compose(view, planner(manager), budget, count)
     assert again.view == composed.view, "the same view, policy and budget gave two different views"
@@ -70,10 +68,24 @@ def hold(
     return composed
 
 
-def _truly_infeasible(
+def hold_composed(composed: Composed, view: View, budget: Budget, count: Counter) -> None:
+    """Hold what a policy made of a view to the laws that need nothing else: within the budget, nothing missing, nothing silently gone.
+
+    Args:
+        composed: What was composed.
+        view: The view that went in.
+        budget: What it had to fit.
+        count: Measures it anew.
+    """
+    _within(composed, view, budget, count)
+    _present(composed.view, view)
+    _accounted(composed.view, view)
+
+
+def hold_infeasible(
     error: InfeasibleBudget, view: View, manager: ContextManager, budget: Budget, count: Counter
 ) -> None:
-    """The breakdown adds up, is larger than the budget, and a budget of exactly that size in that unit is enough."""
+    """Hold a refusal to be true: the breakdown adds up, is larger than the budget, and a budget of exactly that size in that unit is enough."""
     assert error.needed == sum(error.breakdown.values()) > error.budget
     if error.unit == "tokens":
         assert error.budget == budget.for_input
@@ -155,15 +167,33 @@ def _valid(view: View, media: Callable[[str], bytes]) -> None:
 # --- a conversation that grows ----------------------------------------------------------------------------------------------
 
 
-def stable(views: Iterator[View], manager: ContextManager, budget: Budget, count: Counter) -> tuple[int, int]:
+def stable(
+    views: Iterator[View],
+    manager: ContextManager,
+    budget: Budget,
+    count: Counter,
+    *,
+    target: str = "openai-chat",
+    media: Callable[[str], bytes] = _no_media,
+) -> tuple[int, int]:
     """Hold a policy to prefix stability over the views of a growing log, each as it is when a model is called.
 
     Between two edits a request goes on from the one before. An edit is where something more is left out, or shown in another form; or where
-    something else stands for what is left out, such as a notice in the place of a record.
+    something else stands for what is left out, such as a notice in the place of a record; or where the log itself has other instructions or
+    tools, which stand in front of everything.
+
+    Args:
+        views: The views, the shortest first.
+        manager: The policy.
+        budget: What each may occupy.
+        count: Counts its tokens.
+        target: The profile of the provider whose requests they become, one of `MODELS`.
+        media: Gives the bytes of a payload by its digest.
 
     Returns:
         How many requests there were, and how many edits.
     """
+    profile, call = wire.profile(target, MODELS[target]), wire.Call(model=MODELS[target])
     last: tuple[wire.Request, object] | None = None
     requests = edits = 0
     for view in views:
@@ -172,8 +202,8 @@ def stable(views: Iterator[View], manager: ContextManager, budget: Budget, count
         except InfeasibleBudget:
             last = None
             continue
-        request = wire.compile(composed.view, wire.profile("openai-chat"), wire.Call(model="gpt-4o"), _no_media)
-        state = _edited(composed.view)
+        request = wire.compile(composed.view, profile, call, media)
+        state = view.system, view.tools, _edited(composed.view)
         requests += 1
         if last is not None:
             if last[1] == state:
