@@ -75,4 +75,5 @@ def test_both_ways_to_compact_take_the_same() -> None:
     names = [each.name for each in fields(CompactionWish)]
     for method in (Dialog.compact, Dialog.acompact):
         assert list(inspect.signature(method).parameters) == ["self", *names]
+        assert inspect.iscoroutinefunction(method) == (method is Dialog.acompact)
         assert all(f"    {name}: " in (method.__doc__ or "") for name in names)

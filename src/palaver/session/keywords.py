@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar, cast
 
 __all__ = ["keywords_of"]
 
 Fields = ParamSpec("Fields")
+Given = ParamSpec("Given")
 Asked = TypeVar("Asked")
 Host = TypeVar("Host")
 Answer = TypeVar("Answer")
@@ -28,17 +29,28 @@ def keywords_of(
     fields = inspect.signature(kind)
     _, _, described = (inspect.getdoc(kind) or "").partition("Attributes:\n")
 
-    def face(method: Callable[[Host, Asked], Answer]) -> Callable[Concatenate[Host, Fields], Answer]:
+    def faced(method: Callable[[Host, Asked], Answer]) -> Callable[Concatenate[Host, Fields], Answer]:
         @wraps(method)
         def called(host: Host, /, *args: Fields.args, **kwargs: Fields.kwargs) -> Answer:
             return method(host, kind(*args, **kwargs))
 
+        waits = inspect.iscoroutinefunction(method)
+        face: Callable[Concatenate[Host, Fields], Answer] = _awaited(called) if waits else called
         whole = inspect.signature(method)
         host = next(iter(whole.parameters.values()))
-        taken = whole.replace(parameters=[host, *fields.parameters.values()])
         told, raises, errors = (inspect.getdoc(method) or "").partition("\n\nRaises:\n")
-        called.__doc__ = f"{told}\n\nArgs:\n{described.rstrip()}{raises}{errors}"
-        vars(called)["__signature__"] = taken
-        return called
+        vars(face)["__signature__"] = whole.replace(parameters=[host, *fields.parameters.values()])
+        face.__doc__ = f"{told}\n\nArgs:\n{described.rstrip()}{raises}{errors}"
+        return face
 
-    return face
+    return faced
+
+
+def _awaited(called: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """Give the face of an asynchronous method as what it is, for whoever looks whether to await it."""
+
+    @wraps(called)
+    async def awaited(*args: Given.args, **kwargs: Given.kwargs) -> object:
+        return await cast("Awaitable[object]", called(*args, **kwargs))
+
+    return cast("Callable[Given, Answer]", awaited)
