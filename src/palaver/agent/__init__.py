@@ -16,10 +16,12 @@ from palaver.agent.events import (
     Compacted,
     DecisionAwaited,
     Delivered,
+    Quarantined,
     Retrying,
     TurnFinished,
 )
 from palaver.agent.invoking import Invoker, InvokeResult, ProviderInvoker, StreamHandler
+from palaver.agent.settings import OnRefused
 from palaver.agent.streaming import TurnStream
 from palaver.agent.subagents import subagent
 from palaver.agent.summarizing import ModelSummarizer
@@ -46,7 +48,9 @@ __all__ = [
     "InvokeResult",
     "Invoker",
     "ModelSummarizer",
+    "OnRefused",
     "ProviderInvoker",
+    "Quarantined",
     "Retrying",
     "StreamHandler",
     "Tactic",

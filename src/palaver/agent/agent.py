@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Literal, overload
+from typing import Any, Literal, get_args, overload
 
 from palaver.agent.auto_compact import AutoCompact
 from palaver.agent.call_session import AgentCallSession
@@ -16,7 +16,7 @@ from palaver.agent.hearing import Hearing
 from palaver.agent.invoking import Invoker, ProviderInvoker, StreamHandler
 from palaver.agent.loop import go
 from palaver.agent.run import Run
-from palaver.agent.settings import Approver, Settings
+from palaver.agent.settings import Approver, OnRefused, Settings
 from palaver.agent.sink import Sink
 from palaver.agent.streaming import TurnStream
 from palaver.agent.tracing import Tracer, Untraced
@@ -59,6 +59,8 @@ class Agent(Hearing):
         context_manager: What shapes each request; None for everything. May be assigned.
         budget: What one request may occupy; None for whatever the provider takes.
         compact: When and how what the model sees is made smaller by itself; None where only a request that is too long does it.
+        on_refused: What becomes of a turn whose request is refused for good because of one block: `raise` an error that names it, or
+            `quarantine` it, by an entry that can be taken back, and ask again without it.
         memory: Its core memory, which stands in its instructions, with the tools to edit it; agents may share one.
         tools: Tools it has in every turn, besides those of the prompt in force.
         stream_handler: What is told of every event.
@@ -86,6 +88,7 @@ class Agent(Hearing):
         context_manager: PolicyLike | None = None,
         budget: BudgetLike | None = None,
         compact: AutoCompact | None = None,
+        on_refused: OnRefused = "raise",
         memory: CoreMemory | None = None,
         tools: Iterable[Any] = (),
         stream_handler: StreamHandler | None = None,
@@ -109,6 +112,7 @@ class Agent(Hearing):
         self.context_manager = context_manager
         self.budget = budget
         self.compact = compact
+        self.on_refused: OnRefused = _way(on_refused)
         self.memory = memory
         self.tools = _listed(tools)
         self.stream_handler = stream_handler
@@ -294,6 +298,7 @@ class Agent(Hearing):
             context_manager=self.context_manager,
             budget=self.budget,
             compact=self.compact,
+            on_refused=self.on_refused,
             memory=self.memory,
             approve=self.approver,
             parallel=_PARALLEL if self.parallel_tools else 1,
@@ -368,6 +373,12 @@ def _named(model: object) -> str:
     if isinstance(model, str):
         return model
     raise InvalidInput(f"model is the name of a model, not {model!r}.")
+
+
+def _way(wanted: OnRefused) -> OnRefused:
+    if wanted in get_args(OnRefused):
+        return wanted
+    raise InvalidInput(f"on_refused is one of {', '.join(get_args(OnRefused))}, not {wanted!r}.")
 
 
 def _count(what: str, number: object) -> int:

@@ -10,6 +10,7 @@ from palaver.agent.events import AnswerRefused, Delivered, Retrying
 from palaver.agent.inbox import deliveries
 from palaver.agent.instructing import remembered
 from palaver.agent.invoking import InvokeResult
+from palaver.agent.refusing import set_aside, unanswered
 from palaver.agent.run import Run
 from palaver.agent.steps import Ask
 from palaver.agent.tracing import Asked
@@ -18,7 +19,6 @@ from palaver.agent.working import Working, working_copy
 from palaver.errors import (
     CallbackFailed,
     ContextOverflow,
-    ModelCallFailed,
     PalaverError,
     ProviderError,
     RepairFailed,
@@ -92,27 +92,20 @@ def _closing(run: Run) -> str:
 
 
 async def _answered(run: Run, closing: str) -> InvokeResult:
-    """Ask; a view that is too long is made smaller once."""
-    try:
-        return await _tried(run, closing)
-    except ContextOverflow as overflow:
-        if run.turn.compacted:
-            raise ModelCallFailed(overflow, session=run.session) from overflow
-        await make_room(run, overflow)
-    except ProviderError as error:
-        raise _unanswered(run, error) from error
-    try:
-        return await _tried(run, closing)
-    except ProviderError as error:
-        raise _unanswered(run, error) from error
-
-
-def _unanswered(run: Run, error: ProviderError) -> ModelCallFailed:
-    """Give the failure; of a refusal with the block that it is about, which would be refused with every request to come."""
-    place = None
-    if isinstance(error, RequestRefused) and run.request is not None:
-        place = run.dialog.blamed(run.request, error.message)
-    return ModelCallFailed(error, session=run.session, place=str(place or ""))
+    """Ask; a view that is too long is made smaller once, and what is refused is set aside, where the agent is to do so."""
+    smaller = run.turn.compacted
+    while True:
+        try:
+            return await _tried(run, closing)
+        except ContextOverflow as overflow:
+            if smaller:
+                raise unanswered(run, overflow) from overflow
+            await make_room(run, overflow)
+            smaller = True
+        except RequestRefused as refused:
+            await set_aside(run, refused)
+        except ProviderError as error:
+            raise unanswered(run, error) from error
 
 
 async def _tried(run: Run, closing: str) -> InvokeResult:

@@ -47,6 +47,7 @@ class AgentCallSession:
         call_results: What the newest call of a tool gave, as text, for handlers.
         waiting: The calls that wait for a decision.
         late: Messages that came too late for this turn: they stand in the dialog, and the next call answers them.
+        set_aside: The blocks that the provider refused and that were set aside, by their handles (`on_refused="quarantine"`).
         resumed: Whether the turn was begun by an earlier call, perhaps of another process.
     """
 
@@ -67,6 +68,7 @@ class AgentCallSession:
     call_results: str = ""
     waiting: tuple[ToolCallContent, ...] = ()
     late: tuple[Message, ...] = ()
+    set_aside: list[str] = field(default_factory=list)
     resumed: bool = False
 
     def __getstate__(self) -> dict[str, Any]:

@@ -20,6 +20,7 @@ __all__ = [
     "Compacted",
     "DecisionAwaited",
     "Delivered",
+    "Quarantined",
     "Retrying",
     "TurnFinished",
 ]
@@ -132,6 +133,20 @@ class Compacted:
 
 
 @dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A block that the provider refuses was set aside by an entry of the log, and the model is asked again without it.
+
+    Attributes:
+        handle: The block; `recall` gives it, and `dialog.lift_quarantine` shows it again.
+        reason: What the provider said.
+    """
+
+    handle: str
+    reason: str
+    type: Literal["quarantined"] = field(default="quarantined", init=False)
+
+
+@dataclass(frozen=True, slots=True)
 class DecisionAwaited:
     """Calls wait for a human's decision."""
 
@@ -166,6 +181,7 @@ AgentEvent: TypeAlias = (
     | AnswerRefused
     | Retrying
     | Compacted
+    | Quarantined
     | DecisionAwaited
     | TurnFinished
 )

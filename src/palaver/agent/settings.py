@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from palaver.agent.approvals import Decision
 from palaver.agent.auto_compact import AutoCompact
@@ -15,10 +15,13 @@ from palaver.models.retry import Retry
 from palaver.session.composing import BudgetLike, PolicyLike
 from palaver.session.memory import CoreMemory
 
-__all__ = ["MOST_ROUNDS", "Approver", "Settings", "Verdict"]
+__all__ = ["MOST_ROUNDS", "Approver", "OnRefused", "Settings", "Verdict"]
 
 MOST_ROUNDS = 100
 """Rounds of tools that a turn may have when it is given no cap of its own (`max_interrupt_steps=0`)."""
+
+OnRefused: TypeAlias = Literal["raise", "quarantine"]
+"""What becomes of a turn whose request is refused for good: its error names the block, or the block is set aside and the model asked again."""
 
 Verdict: TypeAlias = bool | Decision | None
 """True to run a call, False to refuse it, a decision with its reasons; None to leave it to somebody else."""
@@ -46,6 +49,7 @@ class Settings:
         context_manager: What shapes each request, or None.
         budget: What a request may occupy, or None.
         compact: When and how the view is made smaller by itself; None where only an overflow does it.
+        on_refused: What becomes of a turn whose request is refused because of one block.
         memory: The core memory that stands in its instructions, or None.
         approve: Who decides about calls at once, or None.
         parallel: How many calls of one response may run at a time.
@@ -67,6 +71,7 @@ class Settings:
     context_manager: PolicyLike | None = None
     budget: BudgetLike | None = None
     compact: AutoCompact | None = None
+    on_refused: OnRefused = "raise"
     memory: CoreMemory | None = None
     approve: Approver | None = None
     parallel: int = 8

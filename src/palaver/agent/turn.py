@@ -21,6 +21,7 @@ from palaver.log.entries import (
     Entry,
     Inbox,
     MessageEntry,
+    Quarantine,
     TurnEnded,
     TurnStarted,
 )
@@ -99,6 +100,7 @@ class Turn:
         overtaken: Whether that was said after the turn had stopped: calls that nobody decided about are given up then.
         compacted: Whether the view was made smaller since the newest message because a request was too long. What a person, a trigger or
             a schedule made smaller was not measured by what the provider said, and is no reason not to do so once.
+        aside: The blocks that were set aside in it.
         inbox: Messages that arrived and are not delivered yet, by the number of their entry.
         seen: The number of the next entry to look at.
     """
@@ -118,6 +120,7 @@ class Turn:
     said: bool = False
     overtaken: bool = False
     compacted: bool = False
+    aside: set[Handle] = field(default_factory=set)
     inbox: dict[int, Message] = field(default_factory=dict)
     seen: int = 0
 
@@ -166,6 +169,8 @@ class Turn:
                 self.began = seq if self.began < 0 else self.began
             case TurnEnded(outcome=outcome):
                 self._end(outcome)
+            case Quarantine(target=place, lifted=False):
+                self.aside.add(Handle(place.dialog, place.seq, place.block))
             case Custom(custom_type="palaver.attempt", data=data):
                 self._attempt(data)
             case Custom(custom_type="palaver.call", data=data):
@@ -222,6 +227,7 @@ class Turn:
         self.repairs = self.rounds = 0
         self.attempts.clear()
         self.executed.clear()
+        self.aside.clear()
 
 
 def _understood(decision: Approval) -> bool:

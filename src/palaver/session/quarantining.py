@@ -1,7 +1,8 @@
 """Quarantine: a block that a provider refuses is set aside in every view, and the session goes on.
 
 The log keeps the original, and its handle brings it back; a further entry lifts the quarantine. Which block a refusal is about, the refusal
-says by its place in the request: `blamed` gives the handle of what stands there.
+says by its place in the request: `blamed` gives the handle of what stands there. One that names no place and is about media can only mean those
+that the model has not answered yet: `suspects` gives them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 from palaver.errors import InvalidHandle, InvalidInput, UnknownHandle
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import BranchSummary, Handle, Instructions, MessageEntry, Place, Quarantine, decode_entry
-from palaver.messages import ThinkingContent
+from palaver.messages import AudioContent, Content, ImageContent, Role, ThinkingContent, ToolResultContent
 from palaver.session.recalling import whole
 from palaver.store.protocol import Store
 from palaver.view import Block, Exchange, Turn, View, held
@@ -23,7 +24,7 @@ from palaver.view.texts import quarantined
 from palaver.wire import Request
 from palaver.wire import compile as compile_request
 
-__all__ = ["blamed", "holders", "lifting", "quarantine_of"]
+__all__ = ["blamed", "holders", "lifting", "quarantine_of", "suspects"]
 
 
 def quarantine_of(store: Store, session_id: SessionId, handle: Handle | str, reason: str) -> Quarantine:
@@ -93,7 +94,7 @@ def blamed(store: Store, request: Request, words: str) -> Handle | None:
         words: What the provider said, whole.
 
     Returns:
-        The block's handle; None when the words name no place, or one that no block of the log fills alone.
+        The block's handle; None when the words name no place that a block of the log fills alone, and are not about the one new picture either.
     """
     view = request.view
     if view is None or request.call is None:
@@ -108,7 +109,43 @@ def blamed(store: Store, request: Request, words: str) -> Handle | None:
             return exact[0]
         if not exact and len(candidates) == 1:
             return candidates[0]
-    return None
+    new = () if _PATH.search(words) else suspects(request, words)
+    return new[0] if len(new) == 1 else None
+
+
+_MEDIA = re.compile(r"\b(?:images?|pictures?|photos?|audio|media|documents?|pdf|base64)\b", re.IGNORECASE)
+
+
+def suspects(request: Request, words: str) -> tuple[Handle, ...]:
+    """Give the media that a refusal without a place can be about: «Could not process image», as Anthropic says it.
+
+    Whatever stands before an answer of the same model was taken by it. Where nothing new is shown, any of the media may be meant.
+
+    Args:
+        request: The request that was refused, compiled from a view.
+        words: What the provider said, whole.
+
+    Returns:
+        Their handles, in the order of the view; none when the words are not about media.
+    """
+    if request.view is None or _MEDIA.search(words) is None:
+        return ()
+    shown: list[Handle] = []
+    new: list[Handle] = []
+    for exchange in request.view.exchanges:
+        for turn in exchange.turns:
+            if turn.role is Role.ASSISTANT and turn.model == request.model:
+                new.clear()
+            found = [block.origin for block in turn.blocks if block.origin is not None and _shows_media(block.content)]
+            shown += found
+            new += found
+    return tuple(new or shown)
+
+
+def _shows_media(content: Content) -> bool:
+    if isinstance(content, ToolResultContent):
+        return not isinstance(content.content, str) and any(map(_shows_media, content.content))
+    return isinstance(content, ImageContent | AudioContent)
 
 
 def _step(text: str) -> str | int:

@@ -27,6 +27,7 @@ _PLAIN = (
     "max_exception_retry",
     "max_interrupt_steps",
     "max_llm_recall",
+    "on_refused",
     "api_type",
     "inherit_system_contract",
     "parallel_tools",

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 from palaver.agent.config.reading import Steps, Where
+from palaver.agent.settings import OnRefused
 
 __all__ = ["FIELDS", "check", "renamed"]
 
@@ -60,6 +61,10 @@ def _interface(value: object) -> str:
     return "" if value in ("completion", "response") else "completion or response"
 
 
+def _refusal(value: object) -> str:
+    return "" if value in get_args(OnRefused) else " or ".join(get_args(OnRefused))
+
+
 FIELDS: Mapping[str, Check] = MappingProxyType(
     {
         "name": _text,
@@ -73,6 +78,7 @@ FIELDS: Mapping[str, Check] = MappingProxyType(
         "max_exception_retry": _count,
         "max_interrupt_steps": _count,
         "max_llm_recall": _count,
+        "on_refused": _refusal,
         "context_manager": _or_null(_named),
         "budget": _or_null(_figures),
         "tools": _texts,

@@ -11,6 +11,7 @@ from palaver.agent import (
     CallStarting,
     Compacted,
     Delivered,
+    Quarantined,
     Retrying,
 )
 from palaver.cli.chat.screen import Screen, one_line
@@ -66,6 +67,8 @@ class Showing:
                 self._aside(f"! The answer was not what was asked for ({one_line(error)}); asking again …", "yellow")
             case Compacted(tokens_before=before, tokens_after=after):
                 self._aside(f"! Too long for the model: compacted from {before:,} to {after:,} tokens.", "yellow")
+            case Quarantined(handle=handle, reason=reason):
+                self._aside(f"! {one_line(reason)} Set aside: {handle}; asking again without it …", "yellow")
             case Delivered(message=message):
                 self._aside(f"> {one_line(message.text_content())}")
             case _:

@@ -1,0 +1,73 @@
+"""A request that is refused for good because of one block: where the agent's maker asked for it, the block is set aside and the turn goes on."""
+
+from __future__ import annotations
+
+from palaver.agent.events import Quarantined
+from palaver.agent.run import Run
+from palaver.errors import ModelCallFailed, ProviderError, RequestRefused
+from palaver.log import Handle
+from palaver.messages import Role, Speaker, TextContent
+from palaver.session.quarantining import suspects
+from palaver.view import Block, View
+
+__all__ = ["MOST_SET_ASIDE", "set_aside", "unanswered"]
+
+MOST_SET_ASIDE = 8
+"""Blocks that one turn may set aside: a conversation of which a provider refuses more has another fault than a poisoned block."""
+
+
+def unanswered(run: Run, error: ProviderError) -> ModelCallFailed:
+    """Give the failure; of a refusal with the block that it is about, which would be refused with every request to come."""
+    place = _blamed(run, error) if isinstance(error, RequestRefused) else None
+    return ModelCallFailed(error, session=run.session, place=str(place or ""))
+
+
+async def set_aside(run: Run, refused: RequestRefused) -> None:
+    """Set aside what a refusal is about, by entries that can be taken back, if the agent is to do so.
+
+    Where the provider names no place and its words are about media, that is all media that the model has not answered yet: what it has
+    answered, it took. Each block is set aside once in a turn. What the user just asked in words, instructions, and what is pinned never is:
+    the model would answer something else than it was asked.
+
+    Raises:
+        ModelCallFailed: It is not to be, or there is nothing that may be.
+    """
+    if run.settings.on_refused != "quarantine" or run.request is None:
+        raise unanswered(run, refused) from refused
+    blamed = _blamed(run, refused)
+    found = suspects(run.request, refused.message) if blamed is None else (blamed,)
+    kept = _kept(run.dialog.view(), found)
+    room = MOST_SET_ASIDE - len(run.turn.aside)
+    places = [place for place in found if place not in kept and place not in run.turn.aside]
+    if not places or len(places) > room:
+        raise unanswered(run, refused) from refused
+    for place in places:
+        run.dialog.quarantine(place, refused.message)
+    run.look()
+    for place in places:
+        run.session.set_aside.append(str(place))
+        await run.sink.emit(Quarantined(str(place), refused.message))
+
+
+def _blamed(run: Run, refused: RequestRefused) -> Handle | None:
+    return None if run.request is None else run.dialog.blamed(run.request, refused.message)
+
+
+def _kept(view: View, places: tuple[Handle, ...]) -> set[Handle]:
+    """Give those of some blocks that are not to be set aside without a human."""
+    asked = next(
+        (
+            turn.blocks
+            for exchange in reversed(view.exchanges)
+            for turn in exchange.turns
+            if _asks(turn.role, turn.blocks)
+        ),
+        (),
+    )
+    pinned = [block for exchange in view.exchanges if exchange.pinned for block in exchange.blocks()]
+    words = [block for block in asked if isinstance(block.content, TextContent)]
+    return {place for place in places if any(block.origin == place for block in (*view.system, *words, *pinned))}
+
+
+def _asks(role: Role, blocks: tuple[Block, ...]) -> bool:
+    return role is Role.USER and any(block.speaker is Speaker.HUMAN for block in blocks)
