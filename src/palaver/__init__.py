@@ -137,8 +137,10 @@ if TYPE_CHECKING:
         FullContext,
         OffloadContextManager,
         Policy,
+        RepoMap,
         compose,
         fit,
+        repo_map_tools,
     )
     from palaver.log import (
         Handle,
@@ -335,6 +337,7 @@ __all__ = [
     "ReplayLog",
     "ReplayLogWarning",
     "ReplayProvider",
+    "RepoMap",
     "Request",
     "RequestRefused",
     "Retry",
@@ -422,6 +425,7 @@ __all__ = [
     "recall_tools",
     "redacting",
     "register_invoker",
+    "repo_map_tools",
     "retain",
     "retention",
     "set_default_runtime",
@@ -462,8 +466,10 @@ _ROOMS = {
         "FullContext",
         "OffloadContextManager",
         "Policy",
+        "RepoMap",
         "compose",
         "fit",
+        "repo_map_tools",
     ),
     "palaver.log": (
         "Handle",

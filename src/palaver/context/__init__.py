@@ -16,6 +16,7 @@ from palaver.context.policies.offload import OffloadContextManager
 from palaver.context.policies.scheduled import Scheduled
 from palaver.context.record import Constraints, constraints
 from palaver.context.registry import POLICIES, policy
+from palaver.context.repo_map import RepoMap, repo_map_tools
 from palaver.context.schedule.calls import Called, Calls
 from palaver.context.schedule.prices import PriceSheet
 from palaver.context.schedule.replay import Scheduling
@@ -41,6 +42,7 @@ __all__ = [
     "OffloadContextManager",
     "Policy",
     "PriceSheet",
+    "RepoMap",
     "Scheduled",
     "Scheduling",
     "Shown",
@@ -58,6 +60,7 @@ __all__ = [
     "floor",
     "planner",
     "policy",
+    "repo_map_tools",
     "summarized",
     "within_profile",
 ]

@@ -67,6 +67,16 @@ class Act:
         return self.written is not None
 
     @property
+    def shows(self) -> str:
+        """The file whose whole present content it shows: it wrote all of it, or read it; empty for none."""
+        if self.failed or self.deed.run:
+            return ""
+        if self.whole:
+            return self.deed.wrote[0]
+        in_part = any(self.content.args.get(name) is not None for name in _PARTS)
+        return self.deed.read[0] if len(self.deed.read) == 1 and not self.deed.wrote and not in_part else ""
+
+    @property
     def tool(self) -> str:
         """The tool's name."""
         return self.content.name
@@ -133,7 +143,7 @@ class Acts:
     @cached_property
     def overwritten(self) -> Mapping[int, int]:
         """For each act that wrote one file, the exchange at which that file was read, or written as a whole, again."""
-        return self._overtaken(_touched, _renewed)
+        return self._overtaken(_touched, lambda act: act.shows)
 
     @cached_property
     def fixed(self) -> Mapping[int, int]:
@@ -225,13 +235,3 @@ def _question(act: Act) -> str:
 def _touched(act: Act) -> str:
     """Give the file that an act wrote, if that is all it did."""
     return "" if act.failed or act.deed.run or len(act.deed.wrote) != 1 else act.deed.wrote[0]
-
-
-def _renewed(act: Act) -> str:
-    """Give the file whose whole present content an act shows: it wrote all of it, or read it."""
-    if act.failed or act.deed.run:
-        return ""
-    if act.whole:
-        return act.deed.wrote[0]
-    in_part = any(act.content.args.get(name) is not None for name in _PARTS)
-    return act.deed.read[0] if len(act.deed.read) == 1 and not act.deed.wrote and not in_part else ""

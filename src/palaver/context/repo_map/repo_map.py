@@ -1,0 +1,174 @@
+"""A map of a repository for a conversation."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from palaver.context.manager import Viewed
+from palaver.context.repo_map.interest import Interest, Places, interest_of
+from palaver.context.work import acts_of
+from palaver.errors import InvalidInput
+from palaver.repomap import Drawing, Limits, Repository, Tags, draw, load, look, require, save
+from palaver.tokens import Counter
+from palaver.tokens import counter as counter_of
+
+__all__ = ["TOKENS", "RepoMap"]
+
+TOKENS = 1_024
+"""Tokens of a map, unless it is said (Aider, aider/repomap.py: map_tokens)."""
+
+_ALONE = 8
+"""How many times as large a map is where no file is before the model's eyes (the same: map_mul_no_files)."""
+
+_DRAWN = 64
+"""Maps that are remembered."""
+
+
+class RepoMap:
+    """Tells a model what a repository defines and what of it matters, within a number of tokens.
+
+    The disk is read when the map is made or drawn, and never by a view: a map comes into a conversation as a text that is recorded, the result of a
+    call or a part of a compaction. The same files, the same conversation and the same number of tokens give the same text to the byte.
+
+    Attributes:
+        folder: The repository.
+    """
+
+    def __init__(self, folder: str | Path, *, limits: Limits | None = None, cache: str | Path | None = None) -> None:
+        """Map a folder. It is looked at when a map is first wanted.
+
+        Args:
+            folder: The repository, or a part of it.
+            limits: How much of it is looked at.
+            cache: A file in which to keep what was parsed, for the next process; in memory only unless given.
+
+        Raises:
+            InvalidInput: It is no folder.
+            MissingExtra: The extra `repomap` is not installed.
+        """
+        require()
+        self.folder = Path(folder).absolute()
+        if not self.folder.is_dir():
+            raise InvalidInput(f"{folder} is no folder, so there is nothing to map.", hint="Name the repository's.")
+        self._limits = limits or Limits()
+        self._cache = None if cache is None else Path(cache)
+        self._known: dict[str, Tags | None] | None = None
+        self._seen: Repository | None = None
+        self._drawn: dict[tuple[Interest, int, str], str] = {}
+        self._lock = threading.RLock()
+
+    @property
+    def seen(self) -> Repository:
+        """The repository as it was when it was last looked at; it is looked at if it never was."""
+        return self._seen or self.look()
+
+    def look(self) -> Repository:
+        """Look at the repository anew. Only what changed is parsed.
+
+        Raises:
+            InvalidInput: The folder is gone, or nobody may look into it; or the cache cannot be written.
+        """
+        with self._lock:
+            if self._known is None:
+                self._known = {} if self._cache is None else load(self._cache)
+            before = set(self._known)
+            self._seen = look(self.folder, self._limits, self._known)
+            if self._cache is not None and before != set(self._known):
+                save(self._cache, self._known)
+            return self._seen
+
+    def draw(
+        self,
+        dialog: Viewed | None = None,
+        *,
+        max_tokens: int | None = None,
+        mentioned: Iterable[str] = (),
+        model: str = "",
+        counter: Counter | None = None,
+    ) -> Drawing:
+        """Look at the repository and draw it for a conversation.
+
+        Files whose text the model has before its eyes are not shown; what they use, and what is near to what was touched or mentioned,
+        matters more.
+
+        Args:
+            dialog: The conversation; none for a map of the repository as such.
+            max_tokens: How many tokens it may have, exactly; 1,024 unless given, and eight times as many where no file is before the
+                model's eyes.
+            mentioned: Further names of definitions and files that are of interest.
+            model: The model that counts the tokens; the conversation's own unless given.
+            counter: What counts instead.
+
+        Raises:
+            InvalidInput: The folder cannot be looked at.
+        """
+        repository = self.look()
+        view = None if dialog is None else dialog.view()
+        interest = Interest() if view is None else interest_of(view.exchanges, acts_of(view.exchanges).all)
+        interest = interest.mentioning(mentioned)
+        count = counter or counter_of(model or ("" if view is None else view.model))
+        return _draw(self.folder, repository, interest, max_tokens, count.text)
+
+    def render(
+        self,
+        dialog: Viewed | None = None,
+        *,
+        max_tokens: int | None = None,
+        mentioned: Iterable[str] = (),
+        model: str = "",
+        counter: Counter | None = None,
+    ) -> str:
+        """Give the text of a map, as `draw` does; empty where there is nothing to show, or no room.
+
+        Args:
+            dialog: The conversation.
+            max_tokens: How many tokens it may have.
+            mentioned: Further names that are of interest.
+            model: The model that counts the tokens.
+            counter: What counts instead.
+
+        Raises:
+            InvalidInput: The folder cannot be looked at.
+        """
+        return self.draw(dialog, max_tokens=max_tokens, mentioned=mentioned, model=model, counter=counter).text
+
+    def drawn(self, interest: Interest, max_tokens: int, count: Callable[[str], int], unit: str) -> str:
+        """Give the text of a map of the repository as it was last looked at; what was asked before gets the same answer.
+
+        So a plan that is made again is the same plan, whatever happened to the disk meanwhile.
+
+        Args:
+            interest: What the conversation is at.
+            max_tokens: How much it may have.
+            count: Measures a text.
+            unit: What that measures in.
+        """
+        with self._lock:
+            asked = (interest, max_tokens, unit)
+            if asked not in self._drawn:
+                if len(self._drawn) == _DRAWN:
+                    del self._drawn[next(iter(self._drawn))]
+                self._drawn[asked] = _draw(self.folder, self.seen, interest, max_tokens, count).text
+            return self._drawn[asked]
+
+    def __repr__(self) -> str:
+        return f"RepoMap({str(self.folder)!r})"
+
+
+def _draw(
+    folder: Path, repository: Repository, interest: Interest, max_tokens: int | None, count: Callable[[str], int]
+) -> Drawing:
+    places = Places(folder.as_posix(), (file.path for file in repository.files))
+    known = places.of(interest.whole)
+    if max_tokens is None:
+        max_tokens = TOKENS if known else TOKENS * _ALONE
+    return draw(
+        repository,
+        max_tokens=max_tokens,
+        count=count,
+        known=known,
+        near=places.of(interest.touched) - known,
+        words=interest.words,
+    )
