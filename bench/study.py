@@ -1,7 +1,6 @@
 """The tables of docs/study.md, from the results of a run of the lab.
 
-    python -m bench.study tables RESULTS [--apart KEY,...]     what the data is, and each policy on all sessions; also without those named, and on them alone
-    python -m bench.study halves RESULTS                       the same on the two halves that a hash of the session's key makes
+    python -m bench.study tables RESULTS [--apart FILE ...]    what the data is, and each policy on all sessions; also without those of some files, and on them alone
     python -m bench.study asked PATH... --budget N             how many of the results that a schedule cleared are asked for again
 
 Results of a run that was cut off count as far as they go.
@@ -26,9 +25,9 @@ from palaver.lab.measuring import Measured, Recording
 from palaver.lab.metrics import Worth, beats
 from palaver.lab.prices import sheet
 from palaver.lab.results import ReplayRow, Run, Score, SessionRow, Table
-from palaver.lab.running import entrant_of
 from palaver.lab.scores import table
 from palaver.lab.sessions import Session, measured
+from palaver.lab.settings import entrant_of
 from palaver.log import Handle
 from palaver.messages import ToolResultContent
 from palaver.tokens import counter
@@ -44,24 +43,19 @@ CONSOLE = Console(highlight=False, width=200)
 # --- tables ------------------------------------------------------------------------------------------------------------------
 
 
-def tables(folder: Path, apart: Collection[str]) -> None:
-    """Print what the data is, and a table of all sessions, and of those apart."""
+def tables(folder: Path, files: Collection[Path]) -> None:
+    """Print what the data is, and a table of all sessions, and of those of some files apart."""
     run, sessions, replays = _read(folder)
+    named = {path.resolve() for path in files}
+    apart = {key for key, row in sessions.items() if Path(row.source).resolve() in named}
     _data(sessions.values())
     _table(f"All {len(sessions)} sessions", run, sessions, replays)
     for title, keys in (
-        ("Without those apart", sessions.keys() - set(apart)),
-        ("Those apart", sessions.keys() & set(apart)),
+        ("Without those apart", sessions.keys() - apart),
+        ("Those apart", apart),
     ):
         if apart:
             _table(title, run, {key: sessions[key] for key in keys}, replays)
-
-
-def halves(folder: Path) -> None:
-    """Print a table for each half of the sessions."""
-    run, sessions, replays = _read(folder)
-    for title, odd in (("The half to choose by", 0), ("The other half", 1)):
-        _table(title, run, {key: row for key, row in sessions.items() if half(key) == odd}, replays)
 
 
 def half(key: str) -> int:
@@ -89,7 +83,7 @@ def _data(rows: Collection[SessionRow]) -> None:
 
 
 def _table(title: str, run: Run, sessions: Mapping[str, SessionRow], replays: Sequence[ReplayRow]) -> None:
-    found = table(run, [row for row in replays if row.session in sessions], sessions=len(sessions))
+    found = table(run, [row for row in replays if row.session in sessions], keys=tuple(sessions))
     CONSOLE.print(f"\n{title}: {found.sessions} sessions\n")
     CONSOLE.print(f"| policy | {' | '.join(_COLUMNS)} | cuts | not sent | broken | beats ours |", markup=False)
     CONSOLE.print("|---" * (len(_COLUMNS) + 5) + "|", markup=False)
@@ -147,7 +141,7 @@ def _cell(name: str, score: Score) -> str:
 
 def asked(paths: Sequence[Path], settings: Settings, *, chosen: bool) -> None:
     """Print how many cleared results are asked for again, once and all in all."""
-    entrant, prices, counting = entrant_of("palaver", settings), sheet(settings.model), counter(settings.model)
+    entrant, prices, counting = entrant_of("scheduled", settings), sheet(settings.model), counter(settings.model)
     found: Counter[str] = Counter()
     for path in files_in(tuple(paths))[0]:
         digest = file_digest(path)
@@ -192,21 +186,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="bench.study", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=("tables", "halves", "asked"))
+    parser.add_argument("what", choices=("tables", "asked"))
     parser.add_argument("paths", type=Path, nargs="+")
-    parser.add_argument("--apart", default="")
+    parser.add_argument(
+        "--apart", type=Path, nargs="+", default=[], help="files whose sessions get a table of their own"
+    )
     parser.add_argument("--model", default="claude-sonnet-4-5")
     parser.add_argument("--window", type=int)
     parser.add_argument("--budget", type=int)
     parser.add_argument("--chosen", action="store_true", help="only of the half to choose by")
     given = parser.parse_args()
     if given.what == "tables":
-        tables(given.paths[0], [each for each in given.apart.split(",") if each])
-    elif given.what == "halves":
-        halves(given.paths[0])
+        tables(given.paths[0], given.apart)
     else:
         settings = Settings(
-            paths=tuple(given.paths), policies=("palaver",), model=given.model, window=given.window, budget=given.budget
+            paths=tuple(given.paths),
+            policies=("scheduled",),
+            model=given.model,
+            window=given.window,
+            budget=given.budget,
         )
         asked(given.paths, settings, chosen=given.chosen)
 

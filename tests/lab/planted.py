@@ -2,6 +2,9 @@
 
 # ruff: noqa: ARG002, ANN401 - the arguments and types are those of every policy
 
+import os
+import threading
+from contextlib import suppress
 from typing import Any
 
 from palaver.context import ContextManager, Ledger, Policy
@@ -70,6 +73,37 @@ class Leaves(ContextManager):
         if len(dialog.view().exchanges) > 30:
             raise SystemExit(0)
         return dialog
+
+
+class Hangs(ContextManager):
+    """Never comes to an end: when the conversation is long. What it waits in hears no signal and no exception."""
+
+    name = "hangs"
+
+    def __call__(self, dialog: Any) -> Any:
+        """Give the dialog as it is, while it is short."""
+        if len(dialog.view().exchanges) > 30:
+            _wait()
+        return dialog
+
+
+class Dies(ContextManager):
+    """Ends its process as no exception does: when the conversation is long."""
+
+    name = "dies"
+
+    def __call__(self, dialog: Any) -> Any:
+        """Give the dialog as it is, while it is short."""
+        if len(dialog.view().exchanges) > 30:
+            os._exit(3)
+        return dialog
+
+
+def _wait() -> None:
+    """Wait for ever, whatever is raised meanwhile."""
+    while True:
+        with suppress(BaseException):
+            threading.Event().wait()
 
 
 class NoPolicy:

@@ -79,12 +79,21 @@ CacheOption: TypeAlias = Annotated[
 ]
 OutOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option("--out", metavar="DIR", help="Keep the results here: JSONL, and Parquet where pyarrow is installed."),
+    typer.Option("--out", metavar="DIR", help="Keep the results here, as JSON Lines."),
 ]
 ResumeOption: TypeAlias = Annotated[
     bool, typer.Option("--resume", help="Take up what is in --out, made with the same settings.")
 ]
 JobsOption: TypeAlias = Annotated[int, typer.Option("--jobs", metavar="N", min=0, help="Processes; 0 for one a core.")]
+TimeoutOption: TypeAlias = Annotated[
+    float,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0,
+        help="How long a session may take under one policy before it is ended, and the policy named as failed; 0 for any time.",
+    ),
+]
 SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="What the intervals' resampling begins with.")]
 ResamplesOption: TypeAlias = Annotated[
     int, typer.Option("--resamples", min=0, help="How often sessions are resampled.")
@@ -120,6 +129,7 @@ def run(
     out: OutOption = None,
     resume: ResumeOption = False,
     jobs: JobsOption = 0,
+    timeout: TimeoutOption = 600,
     seed: SeedOption = 0,
     resamples: ResamplesOption = 1_000,
     report: ReportOption = None,
@@ -141,6 +151,7 @@ def run(
         stand_ins=tuple(_split(stand_ins)),
         lifetime=lifetime,
         jobs=jobs or os.cpu_count() or 1,
+        timeout=timeout or None,
         seed=seed,
         resamples=resamples,
     )

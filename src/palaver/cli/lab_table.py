@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.table import Table as Grid
@@ -15,6 +15,9 @@ __all__ = ["FAULTS", "say_table"]
 
 _PROBLEMS = 12
 """Problems of one kind that are told; --json and the folder have all."""
+
+_NAMED = 4
+"""Files that are named whose sessions lack something; --json and the folder have all."""
 
 FAULTS = frozenset({"unreadable", "policy failed", "invalid policy", "violation"})
 """Kinds of problems that make a run end with 1."""
@@ -55,7 +58,7 @@ def _grid(found: Table, width: int) -> Grid:
     several = len(found.run.stand_ins) > 1
     for row in found.rows:
         cells = dict(zip(_TITLES, _cells(row, found.run, interval=wide), strict=True))
-        name = f"{'*' if row.best else ' '} {visible(_name(row, several=several))}"
+        name = f"{'*' if row.best else ' '} {visible(_name(row, several=several, short=not wide))}"
         grid.add_row(name, *(cells[title] for title in (_TITLES if wide else _NARROW)))
     return grid
 
@@ -77,8 +80,10 @@ _TITLES = (
 _NARROW = ("bill", "regret", "tokens", "FRR", "+lookup", "cuts", "unsent", "broken")
 
 
-def _name(row: PolicyRow, *, several: bool) -> str:
-    name = f"{row.policy} [{row.stand_in}]" if several else row.policy
+def _name(row: PolicyRow, *, several: bool, short: bool) -> str:
+    """Give the name of a policy: of a user's own, where there is little room, without the folder of its file."""
+    name = Path(row.policy).name if short and row.policy.rpartition(":")[0].endswith(".py") else row.policy
+    name = f"{name} [{row.stand_in}]" if several else name
     return name if row.status == "ok" else f"{name} ({row.status})"
 
 
@@ -116,7 +121,7 @@ def _problems(found: Table) -> None:
     for kind, count in sorted(kinds.items()):
         some = [problem for problem in found.problems if problem.kind == kind]
         if kind not in FAULTS and kind != "no price":
-            console.print(f"{kind}: {count:,} of {found.sessions:,} sessions. {_general(kind)}")
+            console.print(f"{kind}: {count:,} of {found.sessions:,} sessions ({_some(some)}). {_general(kind)}")
             continue
         for problem in some[:_PROBLEMS]:
             console.print(f"{kind}: {_where(problem)}{problem.text}", style="yellow")
@@ -129,7 +134,15 @@ _SAID = {
     "no usage": "What the model wrote is counted from its words.",
     "no model": "The run's model counts.",
     "empty": "They have no model call.",
+    "twice": "They hold the same as others, and count once.",
 }
+
+
+def _some(problems: Sequence[Problem]) -> str:
+    """Name the first few of the files that problems are of."""
+    names = list(dict.fromkeys(visible(Path(problem.source).name) for problem in problems))
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _general(kind: str) -> str:

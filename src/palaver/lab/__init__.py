@@ -15,8 +15,9 @@ from palaver.lab.results import (
     SessionRow,
     Table,
 )
-from palaver.lab.running import Progress, Settings, run_lab
+from palaver.lab.running import Progress, run_lab
 from palaver.lab.scores import FRONT, SCORES
+from palaver.lab.settings import Settings
 from palaver.lab.showing import ShownCall, command, shown
 from palaver.lab.stand_ins import STAND_INS
 from palaver.lab.writing import Results

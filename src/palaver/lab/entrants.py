@@ -6,6 +6,7 @@ import importlib.util
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -115,7 +116,8 @@ def _class(path: Path, name: str) -> Callable[..., object]:
 def _module(path: Path) -> ModuleType:
     if not path.is_file():
         raise InvalidInput(f"There is no file {path}.", hint="Name a class as path/to/file.py:MyPolicy.")
-    named = f"_palaver_lab_{path.stem}_{abs(hash(path.resolve()))}"
+    # by what it says: a file that was changed in the meantime is loaded anew
+    named = f"_palaver_lab_{path.stem}_{sha256(bytes(path.resolve()) + path.read_bytes()).hexdigest()[:16]}"
     if named in sys.modules:
         return sys.modules[named]
     spec = importlib.util.spec_from_file_location(named, path)

@@ -58,12 +58,18 @@ def files_in(paths: Sequence[Path]) -> tuple[list[Path], list[Problem]]:
     problems = []
     for path in paths:
         if path.is_dir():
-            found.update(dict.fromkeys(sorted(each for each in path.rglob("*") if each.is_file())))
+            below = sorted(path.rglob("*"))
+            found.update(dict.fromkeys(each for each in below if each.is_file()))
+            problems += [_leads_nowhere(each) for each in below if each.is_symlink() and not each.exists()]
         elif path.exists():
             found[path] = None
         else:
             problems.append(Problem(kind="unreadable", text="There is no such file.", source=str(path)))
     return in_order(found), problems
+
+
+def _leads_nowhere(path: Path) -> Problem:
+    return Problem(kind="unreadable", text="The link leads to no file.", source=str(path))
 
 
 def loaded(path: Path) -> Iterator[Loaded | Problem]:

@@ -6,7 +6,6 @@ A run is a folder::
     sessions/<key>.jsonl         one session: a SessionRow, then for each policy a ReplayRow and the CallRows of it
     files/<digest>.json          a source file that is done: the keys of its sessions, and its problems
     table.json                   the Table: each policy over all sessions, with intervals
-    replays.parquet, calls.parquet   the rows of all sessions, where pyarrow is installed
 
 Every line of a session's file is a JSON object whose `record` says which row it is (`session`, `replay`, `call`, `end`), and whose other
 keys are the attributes here. Attributes are only ever added; `SCHEMA` grows when one changes its meaning. Tokens are of the run's model;
@@ -64,7 +63,7 @@ class Problem(_Row):
     """Something that a reader of the results must know: what is missing, what was assumed, what went wrong.
 
     Attributes:
-        kind: `unreadable`, `empty`, `no timestamps`, `no usage`, `no model`, `no price`, `policy failed`, `invalid policy`, `violation`.
+        kind: `unreadable`, `empty`, `twice`, `no timestamps`, `no usage`, `no model`, `no price`, `policy failed`, `invalid policy`, `violation`.
         text: A sentence: what it is, and what was done about it.
         source: The file, or empty.
         session: The key of the session, or empty.
@@ -228,7 +227,8 @@ class ReplayRow(_Row):
         session: The key of the session.
         policy: The policy's name, as the run lists it.
         stand_in: What stood for a model's summaries.
-        status: `ok`; or `failed`, and the rows end with the call before the one at which the policy failed.
+        status: `ok`; `failed`, and the rows end with the call before the one at which the policy failed; or `stopped`: the process had to be
+            ended, or ended itself, and there are no rows.
         error: What it failed with.
         calls: How many calls were replayed.
         infeasible: For how many of them what must be sent was larger than the budget.
@@ -435,6 +435,8 @@ class Run(_Row):
         resamples: How often sessions are resampled.
         version: The version of palaver.
         schema: The version of this schema.
+        code: The digest of palaver's code: of two runs with different ones the figures are not of the same thing.
+        own: Of each policy that is a user's own, the digest of the file it comes from.
     """
 
     key: str
@@ -451,6 +453,8 @@ class Run(_Row):
     resamples: int = 1_000
     version: str = ""
     schema: int = SCHEMA
+    code: str = ""
+    own: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -470,12 +474,14 @@ class Table(_Row):
         sessions: How many sessions there were.
         rows: The policies, those on the front first, then by their bill; invalid ones last.
         problems: What a reader must know, of files, sessions and policies.
+        keys: The keys of the sessions, in the order of their files.
     """
 
     run: Run
     sessions: int
     rows: tuple[PolicyRow, ...]
     problems: tuple[Problem, ...] = ()
+    keys: tuple[str, ...] = ()
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -485,4 +491,5 @@ class Table(_Row):
             sessions=values["sessions"],
             rows=tuple(PolicyRow.from_dict(one) for one in values["rows"]),
             problems=tuple(Problem.from_dict(one) for one in values.get("problems", ())),
+            keys=tuple(values.get("keys", ())),
         )

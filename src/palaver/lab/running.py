@@ -2,58 +2,31 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TypeVar
 
-from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError
-from palaver.lab.conformance import examined
-from palaver.lab.entrants import Entrant, entrant
-from palaver.lab.loading import files_in, key_of, loaded
+from palaver.errors import InfeasibleBudget, InvalidInput
+from palaver.lab.entrants import Entrant
+from palaver.lab.loading import files_in
+from palaver.lab.origins import code_digest, source_digest
 from palaver.lab.prices import Sheet, sheet
-from palaver.lab.results import SCHEMA, CallRow, Problem, ReplayRow, Run, Table
+from palaver.lab.results import Problem, ReplayRow, Run, Table
 from palaver.lab.scores import table
-from palaver.lab.sessions import Session, replayed
+from palaver.lab.settings import Settings, entrant_of
 from palaver.lab.stand_ins import STAND_INS
+from palaver.lab.tasks import Asked, Examine, ReplayFile
+from palaver.lab.workers import Began, Crew, Task
 from palaver.lab.writing import Done, Results
 from palaver.messages import canonical_json
-from palaver.tokens import counter, model_info
-from palaver.transcripts.sources import file_digest
+from palaver.tokens import model_info
 
-__all__ = ["Progress", "Settings", "entrant_of", "run_lab"]
+__all__ = ["Progress", "run_lab"]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What is asked of the lab.
-
-    Attributes:
-        paths: Files and folders.
-        policies: The policies.
-        model: The model whose tokens, prices and window count.
-        window: Its window in tokens; its own when None.
-        budget: What a request may occupy under every policy; unless given, each divides the window in its own way.
-        stand_ins: What stands for a model's summaries.
-        lifetime: Seconds for which the provider's cache lives; the provider's own when None.
-        jobs: How many processes work.
-        seed: What the resampling of sessions begins with.
-        resamples: How often sessions are resampled.
-    """
-
-    paths: tuple[Path, ...]
-    policies: tuple[str, ...]
-    model: str
-    window: int | None = None
-    budget: int | None = None
-    stand_ins: tuple[str, ...] = ("fold",)
-    lifetime: float | None = None
-    jobs: int = 1
-    seed: int = 0
-    resamples: int = 1_000
+_Task = TypeVar("_Task", bound=Task)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,26 +68,25 @@ def run_lab(
     """
     entrants, refused = _entrants(settings)
     prices = sheet(settings.model, lifetime=settings.lifetime)
-    run = _run(settings, prices)
+    run = _run(settings, prices, entrants)
     results = Results(folder)
     _begin(results, run, resume=resume)
-    examining = {each.name: _examined(each, settings) for each in entrants if each.own}
-    invalid = refused | {name: broken for name, broken in examining.items() if broken}
+    invalid = refused | _examined(entrants, settings)
     problems = [*_of_prices(prices), *_of_policies(invalid)]
     files, missing = files_in(settings.paths)
     problems += missing
     valid = tuple(each.name for each in entrants if each.name not in invalid)
-    done = _over_files(files, settings, valid, results, run.key, progress)
-    keys = [key for each in done for key in each.sessions]
+    done = _over_files(files, Asked(settings=settings, policies=valid, folder=folder, run=run.key), progress)
     problems += [problem for each in done for problem in each.problems]
+    keys, twice = _apart(done)
+    problems += twice
     rows: list[ReplayRow] = []
-    for key in dict.fromkeys(keys):
+    for key in keys:
         problems += results.session(key).problems
         rows += results.replays(key)
     problems += _of_replays(rows)
-    found = table(run, rows, sessions=len(dict.fromkeys(keys)), problems=problems, invalid=invalid)
+    found = table(run, rows, keys=keys, problems=problems, invalid=invalid)
     results.finish(found)
-    results.write_parquet()
     return found
 
 
@@ -143,29 +115,13 @@ def _entrants(settings: Settings) -> tuple[tuple[Entrant, ...], dict[str, tuple[
     return tuple(made), refused
 
 
-def entrant_of(asked: str, settings: Settings) -> Entrant:
-    """Make a policy that was asked for."""
-    return entrant(asked, settings.model, window=settings.window, budget=settings.budget)
-
-
-def _run(settings: Settings, prices: Sheet) -> Run:
+def _run(settings: Settings, prices: Sheet, entrants: Sequence[Entrant]) -> Run:
     info = model_info(settings.model)
-    own = [Path(each.rpartition(":")[0]) for each in settings.policies if each.rpartition(":")[0].endswith(".py")]
-    values = {
-        "schema": SCHEMA,
-        "version": version("palaver"),
-        "policies": settings.policies,
-        "files": [file_digest(path) for path in own if path.is_file()],
-        "stand_ins": settings.stand_ins,
-        "model": settings.model,
-        "window": settings.window or info.context_window,
-        "budget": settings.budget or 0,
-        "prices": asdict(prices),
-    }
-    return Run(
-        key=sha256(canonical_json(values)).hexdigest()[:16],
+    run = Run(
+        key="",
         sources=tuple(map(str, settings.paths)),
         policies=settings.policies,
+        own={each.name: digest for each in entrants if (digest := source_digest(each))},
         stand_ins=settings.stand_ins,
         model=settings.model,
         window=settings.window or info.context_window,
@@ -176,7 +132,25 @@ def _run(settings: Settings, prices: Sheet) -> Run:
         seed=settings.seed,
         resamples=settings.resamples,
         version=version("palaver"),
+        code=code_digest(),
     )
+    values = {name: getattr(run, name) for name in _KEY}
+    return replace(run, key=sha256(canonical_json(values)).hexdigest()[:16])
+
+
+_KEY: Mapping[str, str] = {
+    "schema": "the meaning of the results",
+    "version": "the version of palaver",
+    "code": "the code of palaver",
+    "policies": "the policies",
+    "own": "the source of a policy",
+    "stand_ins": "the stand-ins",
+    "model": "the model",
+    "window": "the window",
+    "budget": "the budget",
+    "prices": "the prices, or how long the cache lives",
+}
+"""The attributes of a run of which each figure is made: where one differs, two results do not belong together."""
 
 
 def _assumptions(settings: Settings, prices: Sheet) -> Iterator[str]:
@@ -201,15 +175,31 @@ def _begin(results: Results, run: Run, *, resume: bool) -> None:
             f"{results.folder} holds results already.", hint="Take them up with --resume, or name another folder."
         )
     if before is not None and before.key != run.key:
+        differ = [said for name, said in _KEY.items() if getattr(before, name) != getattr(run, name)]
         raise InvalidInput(
-            f"{results.folder} holds results of other settings.",
-            hint="Name another folder, or the settings of that run.",
+            f"{results.folder} holds results of other settings: {', '.join(differ) or 'what they are made of'} differ.",
+            hint="Name another folder: results of both in one table could not be compared.",
         )
     results.begin(run)
 
 
-def _examined(each: Entrant, settings: Settings) -> tuple[str, ...]:
-    return examined(lambda: entrant_of(each.name, settings).manager, settings.model, seed=settings.seed)
+def _examined(entrants: Sequence[Entrant], settings: Settings) -> dict[str, tuple[str, ...]]:
+    """Hold the policies of a user's to the laws; give what each broke that broke any."""
+    tasks = [Examine(name=each.name, settings=settings) for each in entrants if each.own]
+    found = {each[0].name: each[1] for each in _done(tasks, settings) if each is not None}
+    return {task.name: found[task.name] for task in tasks if found[task.name]}
+
+
+def _apart(done: Sequence[Done]) -> tuple[tuple[str, ...], list[Problem]]:
+    """Give the keys of the sessions, each once; that a session is there twice is a problem."""
+    first: dict[str, str] = {}
+    twice: list[Problem] = []
+    for each in done:
+        for key in each.sessions:
+            if first.setdefault(key, each.source) != each.source:
+                text = f"It holds the same as {first[key]}, and counts once."
+                twice.append(Problem(kind="twice", text=text, source=each.source, session=key))
+    return tuple(first), twice
 
 
 def _of_prices(prices: Sheet) -> Iterator[Problem]:
@@ -226,7 +216,10 @@ def _of_policies(invalid: dict[str, tuple[str, ...]]) -> Iterator[Problem]:
 
 def _of_replays(rows: Sequence[ReplayRow]) -> Iterator[Problem]:
     for row in rows:
-        if row.error:
+        if row.status == "stopped":
+            text = f"It was not replayed to an end: {row.error}."
+            yield Problem(kind="policy failed", text=text, session=row.session, policy=row.policy)
+        elif row.error:
             text = f"It failed and was not replayed further: {row.error}."
             yield Problem(kind="policy failed", text=text, session=row.session, policy=row.policy, call=row.calls + 1)
         for said in row.violations:
@@ -235,93 +228,48 @@ def _of_replays(rows: Sequence[ReplayRow]) -> Iterator[Problem]:
 
 # --- files -------------------------------------------------------------------------------------------------------------------
 
+_GIVEN_UP = 3
+"""Sessions on which a policy has to be ended before it is not tried on others any more: a run comes to its end whatever a policy does."""
 
-def _over_files(
-    files: Sequence[Path],
-    settings: Settings,
-    policies: tuple[str, ...],
-    results: Results,
-    run: str,
-    progress: Callable[[Progress], None] | None,
-) -> list[Done]:
+
+def _over_files(files: Sequence[Path], asked: Asked, progress: Callable[[Progress], None] | None) -> list[Done]:
     """Replay all files, the largest first, so that no process is left with a large one at the end; give them in their own order."""
     sizes = {path: path.stat().st_size for path in files}
     order = sorted(files, key=lambda path: (-sizes[path], path))
+    ended: dict[str, set[str]] = {}
+    sessions: set[str] = set()
+
+    def ready(task: ReplayFile) -> ReplayFile:
+        """Give a file's task with what was learnt in the meantime."""
+        for (session, policy, _), _ in task.ended:
+            ended.setdefault(policy, set()).add(session)
+        return replace(task, given_up=tuple(sorted(name for name, at in ended.items() if len(at) >= _GIVEN_UP)))
+
+    def began(doing: Hashable | None) -> None:
+        if isinstance(doing, tuple):
+            sessions.add(doing[0])
+
     found: dict[Path, Done] = {}
-    for path, done in _in_processes(order, settings, policies, results, run):
-        if done is not None and path is not None:
-            found[path] = done
+    tasks = [ReplayFile(path=path, asked=asked) for path in order]
+    for each in _done(tasks, asked.settings, ready, began):
+        name = ""
+        if each is not None:
+            task, done = each
+            found[task.path], name = done, task.path.name
+            sessions.update(done.sessions)
         if progress is not None:
             read = sum(sizes[each] for each in found)
-            count = sum(1 for _ in results.sessions())
-            progress(Progress(read, sum(sizes.values()), len(found), count, "" if path is None else path.name))
+            progress(Progress(read, sum(sizes.values()), len(found), len(sessions), name))
     return [found[path] for path in files if path in found]
 
 
-_PATIENCE = 0.5
-"""Seconds after which progress is told again."""
-
-
-def _in_processes(
-    files: Sequence[Path], settings: Settings, policies: tuple[str, ...], results: Results, run: str
-) -> Iterator[tuple[Path | None, Done | None]]:
-    if settings.jobs <= 1 or len(files) <= 1:
-        for path in files:
-            yield path, _file(path, settings, policies, results.folder, run)
-        return
-    jobs = min(settings.jobs, len(files))
-    with ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("spawn")) as pool:
-        waiting: dict[Future[Done], Path] = {
-            pool.submit(_file, path, settings, policies, results.folder, run): path for path in files
-        }
-        try:
-            while waiting:
-                ready, _ = wait(waiting, timeout=_PATIENCE, return_when=FIRST_COMPLETED)
-                for one in ready:
-                    yield waiting.pop(one), one.result()
-                if not ready:
-                    yield None, None
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _file(path: Path, settings: Settings, policies: tuple[str, ...], folder: Path, run: str) -> Done:
-    """Replay the sessions of a file, as far as they are not done; runs in a process of its own."""
-    results = Results(folder)
-    try:
-        digest = file_digest(path)
-    except OSError as error:
-        text = f"It cannot be read: {error.strerror or error}."
-        return Done(source=str(path), sessions=(), problems=(Problem(kind="unreadable", text=text, source=str(path)),))
-    known = results.file_done(digest, run)
-    if known is not None and known.source == str(path):
-        return known
-    entrants = [entrant_of(name, settings) for name in policies]
-    prices, counting = sheet(settings.model, lifetime=settings.lifetime), counter(settings.model)
-    keys: list[str] = []
-    problems: list[Problem] = []
-    for found in loaded(path):
-        if isinstance(found, Problem):
-            problems.append(found)
-            continue
-        key = key_of(digest, found.ordinal)
-        keys.append(key)
-        if not results.session_done(key, run):
-            try:
-                session = Session.of(found, key, run, counting)
-            except PalaverError as error:
-                keys.pop()
-                problems.append(Problem(kind="unreadable", text=str(error), source=str(path), session=key))
-                continue
-            results.write_session(session.row, _replays(session, entrants, settings.stand_ins, prices))
-    done = Done(source=str(path), sessions=tuple(keys), problems=tuple(problems))
-    results.write_file(digest, run, done)
-    return done
-
-
-def _replays(
-    session: Session, entrants: Sequence[Entrant], stand_ins: Sequence[str], prices: Sheet
-) -> Iterator[tuple[ReplayRow, tuple[CallRow, ...]]]:
-    for each in entrants:
-        for stand_in in stand_ins:
-            yield replayed(session, each, stand_in, prices)
+def _done(
+    tasks: Sequence[_Task],
+    settings: Settings,
+    ready: Callable[[_Task], _Task] = lambda task: task,
+    began: Began = lambda _: None,
+) -> Iterator[tuple[_Task, Any] | None]:
+    """Do tasks: in processes of their own where there is a bound to their time or several are to work, else in this one."""
+    if settings.timeout is None and (settings.jobs <= 1 or len(tasks) <= 1):
+        return ((task, task(began)) for task in tasks)
+    return Crew(min(settings.jobs, len(tasks)), settings.timeout, ready=ready, began=began).results(tasks)

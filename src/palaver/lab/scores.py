@@ -53,7 +53,7 @@ def table(
     run: Run,
     replays: Iterable[ReplayRow],
     *,
-    sessions: int,
+    keys: Sequence[str],
     problems: Sequence[Problem] = (),
     invalid: Mapping[str, Sequence[str]] | None = None,
 ) -> Table:
@@ -62,7 +62,7 @@ def table(
     Args:
         run: What was asked.
         replays: The replays of all sessions.
-        sessions: How many sessions there are.
+        keys: The keys of the sessions.
         problems: What a reader must know.
         invalid: The policies that broke a law before they were replayed, with what they broke.
     """
@@ -75,7 +75,8 @@ def table(
     rows = [_row(run, *name, found, refused.get(name[0], ())) for name, found in by_policy.items()]
     front = _front(rows)
     marked = [replace(row, best=(row.policy, row.stand_in) in front) for row in rows]
-    return Table(run=run, sessions=sessions, rows=tuple(sorted(marked, key=_order)), problems=tuple(problems))
+    rows = sorted(marked, key=_order)
+    return Table(run=run, sessions=len(keys), rows=tuple(rows), problems=tuple(problems), keys=tuple(keys))
 
 
 def _row(run: Run, policy: str, stand_in: str, found: Sequence[ReplayRow], broken: Sequence[str]) -> PolicyRow:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from palaver.lab.results import CallRow, Problem, ReplayRow, Run, SessionRow, Ta
 __all__ = ["Done", "Results", "write_atomic"]
 
 _DIGITS = 9
-_BATCH = 50_000
+_RECORD = re.compile(r'\{\s*"record"\s*:\s*"(\w+)"')
+"""How the line of a row begins: which one it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +37,36 @@ class Done:
 
 
 def write_atomic(path: Path, lines: Iterable[str]) -> None:
-    """Write a text file so that it is there whole or not at all, even if the machine stops."""
+    """Write a text file so that it is there whole or not at all, even if the machine stops.
+
+    Raises:
+        OSError: It cannot be written; the error names the file.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    part = path.with_name(f".{path.name}.{os.getpid()}{_PART}")
     try:
         with part.open("w", encoding="utf-8") as file:
             for line in lines:
-                file.write(line + "\n")
-            file.flush()
-            os.fsync(file.fileno())
+                with _named(path):
+                    file.write(line + "\n")
+            with _named(path):
+                file.flush()
+                os.fsync(file.fileno())
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+_PART = ".part"
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Give an error of writing the name of the file: a full disk has none of its own."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 class Results:
@@ -88,11 +107,13 @@ class Results:
         return Table.from_dict(_read(path)) if path.exists() else None
 
     def begin(self, run: Run) -> None:
-        """Write down what is asked."""
-        write_atomic(self.folder / "run.json", [_json(run.to_dict())])
+        """Write down what is asked. What a process that was ended left half written is removed."""
+        self._sweep()
+        write_atomic(self.folder / "run.json", [json.dumps(run.to_dict(), ensure_ascii=False)])  # prices are small numbers
 
     def finish(self, table: Table) -> None:
         """Write down all policies over all sessions."""
+        self._sweep()
         write_atomic(self.folder / "table.json", [_json(table.to_dict())])
 
     # --- files and sessions --------------------------------------------------------------------------------------------------
@@ -124,7 +145,7 @@ class Results:
         if not path.exists():
             return False
         with path.open(encoding="utf-8") as file:
-            return bool(json.loads(file.readline() or "{}").get("run") == run)
+            return bool(_decoded(file.readline() or "{}", path).get("run") == run)
 
     def write_session(self, row: SessionRow, replays: Iterable[tuple[ReplayRow, tuple[CallRow, ...]]]) -> None:
         """Write a session down, whole or not at all; a replay is let go of as soon as it is written."""
@@ -136,25 +157,31 @@ class Results:
 
     def session(self, key: str) -> SessionRow:
         """Read what is to be known about a session."""
-        for kind, values in self._records(key):
-            if kind == "session":
-                return SessionRow.from_dict(values)
+        for values in self._records(key, "session"):
+            return SessionRow.from_dict(values)
         raise InvalidInput(f"{self._path(key)} holds no session.", hint="Run the lab again, with --resume.")
 
     def replays(self, key: str) -> Iterator[ReplayRow]:
         """Read the replays of a session."""
-        return (ReplayRow.from_dict(values) for kind, values in self._records(key) if kind == "replay")
+        return (ReplayRow.from_dict(values) for values in self._records(key, "replay"))
 
     def calls(self, key: str, policy: str | None = None) -> Iterator[CallRow]:
         """Read the calls of a session, of all policies or of one, in order."""
-        for kind, values in self._records(key):
-            if kind == "call" and policy in {None, values["policy"]}:
+        for values in self._records(key, "call"):
+            if policy in {None, values["policy"]}:
                 yield CallRow.from_dict(values)
+
+    def _sweep(self) -> None:
+        for path in self.folder.rglob(f".*.*{_PART}"):
+            process = path.suffixes[-2][1:]
+            if process.isdigit() and not _alive(int(process)):
+                path.unlink(missing_ok=True)
 
     def _path(self, key: str) -> Path:
         return self.folder / "sessions" / f"{key}.jsonl"
 
-    def _records(self, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    def _records(self, key: str, kind: str) -> Iterator[dict[str, Any]]:
+        """Give the records of one kind; the others are not decoded."""
         path = self._path(key)
         if not path.exists():
             raise InvalidInput(
@@ -162,49 +189,33 @@ class Results:
             )
         with path.open(encoding="utf-8") as file:
             for line in file:
-                values = json.loads(line)
-                yield values.pop("record"), values
-
-    # --- Parquet -------------------------------------------------------------------------------------------------------------
-
-    def write_parquet(self) -> tuple[Path, ...]:
-        """Write the rows of all sessions as Parquet as well, where pyarrow is installed; one session in memory at a time."""
-        if importlib.util.find_spec("pyarrow") is None:
-            return ()
-        return (
-            self._parquet("replays", (row.to_dict() for key in self.sessions() for row in self.replays(key))),
-            self._parquet("calls", (row.to_dict() for key in self.sessions() for row in self.calls(key))),
-        )
-
-    def _parquet(self, name: str, rows: Iterator[dict[str, Any]]) -> Path:
-        arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
-        path = self.folder / f"{name}.parquet"
-        writer, batch = None, []
-        for row in rows:
-            batch.append({key: _json(value) if isinstance(value, Mapping) else value for key, value in row.items()})
-            if len(batch) >= _BATCH:
-                writer = _written(arrow, parquet, path, writer, batch)
-                batch = []
-        writer = _written(arrow, parquet, path, writer, batch) if batch else writer
-        if writer is not None:
-            writer.close()
-        return path
-
-
-def _written(arrow: Any, parquet: Any, path: Path, writer: Any, batch: list[dict[str, Any]]) -> Any:  # noqa: ANN401 - pyarrow has no types
-    made = arrow.Table.from_pylist(batch, schema=None if writer is None else writer.schema)
-    found = writer or parquet.ParquetWriter(path, made.schema)
-    found.write_table(made)
-    return found
+                begins = _RECORD.match(line)
+                if begins is None or begins[1] == kind:  # what is no row is damage, which decoding tells
+                    yield _decoded(line, path)
 
 
 def _lines(row: SessionRow, replays: Iterable[tuple[ReplayRow, tuple[CallRow, ...]]]) -> Iterator[str]:
-    yield _json({"record": "session", **row.to_dict()})
+    yield _line("session", row)
     for replay, calls in replays:
-        yield _json({"record": "replay", **replay.to_dict()})
+        yield _line("replay", replay)
         for call in calls:
-            yield _json({"record": "call", **call.to_dict()})
+            yield _line("call", call)
     yield _json({"record": "end"})
+
+
+def _line(kind: str, row: SessionRow | ReplayRow | CallRow) -> str:
+    return _json({"record": kind, **row.to_dict()})
+
+
+def _alive(process: int) -> bool:
+    """Tell whether there is such a process on this machine."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
 
 
 def _json(values: object) -> str:
@@ -221,8 +232,12 @@ def _rounded(value: object) -> object:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    return _decoded(path.read_text(encoding="utf-8"), path)
+
+
+def _decoded(text: str, path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(text)
     except ValueError as error:
         raise InvalidInput(
             f"{path} is damaged: {error}.", hint="Remove it, and run the lab again with --resume."

@@ -16,8 +16,8 @@ from palaver.lab.report.drawing import bundle, picture
 from palaver.lab.report.page import named, page
 from palaver.lab.report.views import Views, views_of
 from palaver.lab.results import PARTS, CallRow, Problem, Run, SessionRow, Table
-from palaver.lab.running import Settings, entrant_of
 from palaver.lab.sessions import Session
+from palaver.lab.settings import Settings, entrant_of
 from palaver.lab.showing import command
 from palaver.lab.writing import Results, write_atomic
 from palaver.tokens import counter
