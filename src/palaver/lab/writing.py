@@ -109,7 +109,8 @@ class Results:
     def begin(self, run: Run) -> None:
         """Write down what is asked. What a process that was ended left half written is removed."""
         self._sweep()
-        write_atomic(self.folder / "run.json", [json.dumps(run.to_dict(), ensure_ascii=False)])  # prices are small numbers
+        exact = json.dumps(run.to_dict(), ensure_ascii=False)  # prices are small numbers
+        write_atomic(self.folder / "run.json", [exact])
 
     def finish(self, table: Table) -> None:
         """Write down all policies over all sessions."""
