@@ -122,3 +122,10 @@ def test_what_a_header_carries_is_what_a_walk_would_find(said: list[Message]) ->
         assert (header.seq, header.turn_head, header.number) == (seq, seq, seq + 1)
         assert header.total == sum(one.size for one in headers[: seq + 1])
         assert list(header.open_calls) == open_calls
+
+
+@pytest.mark.parametrize("kind", sorted(RULES))
+def test_the_table_knows_which_kinds_name_others(kind: str) -> None:
+    """A kind whose entries have a field for places or runs of entries names others, and no other kind does."""
+    schema = KINDS[kind].model_json_schema()
+    assert RULES[kind].places == bool({"Place", "Run"} & schema.get("$defs", {}).keys())

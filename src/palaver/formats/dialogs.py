@@ -19,11 +19,9 @@ from palaver.log import (
     Place,
     Run,
     Source,
+    rule,
 )
 from palaver.messages import Message, ToolResultContent
-
-_IN_FORCE = frozenset({"instructions", "toolset", "model_change"})
-"""Kinds of which the newest counts, and which a checkpoint must therefore hold."""
 
 COMPACTED, CLEARED = "compacted", "offloaded"
 """The reasons (`palaver.view.reasons`) for what another agent's compaction left out, and for results it cleared away."""
@@ -120,7 +118,7 @@ class DialogWriter:
         begun = 0
         if isinstance(entry, MessageEntry):
             begun = self._note(entry.message)
-        elif entry.kind in _IN_FORCE:
+        elif rule(entry.kind).holds == "newest":
             self._in_force.setdefault(entry.kind, []).append(self.count)
         self._said.append(self._said[-1] + begun)
         self.count += 1

@@ -16,6 +16,7 @@ from palaver.errors import IllegalEntry
 from palaver.log.headers import NOTHING, Draft, Header, body_digest
 
 Need: TypeAlias = Literal["open_call", "open_turn", "no_open_turn"]
+Holds: TypeAlias = Literal["", "newest", "all"]
 
 
 class Rule(NamedTuple):
@@ -26,6 +27,8 @@ class Rule(NamedTuple):
         beside: True when the entry may be annotated beside a turn without moving the turn head.
         shown: True when views may show it to a model.
         searched: True when its text is in the full-text index.
+        holds: What of it holds from its place on: `newest` (only the newest entry of the kind), `all` (each by itself), or empty: nothing.
+        places: True when it names other entries.
         needs: What must hold in the dialog before the entry.
     """
 
@@ -33,38 +36,40 @@ class Rule(NamedTuple):
     beside: bool
     shown: bool = False
     searched: bool = False
+    holds: Holds = ""
+    places: bool = False
     needs: tuple[Need, ...] = ()
 
 
 RULES: Mapping[str, Rule] = MappingProxyType(
     {
         "message": Rule(turn=True, beside=False, shown=True, searched=True),
-        "instructions": Rule(turn=True, beside=False, shown=True, searched=True),
-        "toolset": Rule(turn=True, beside=False, shown=True),
+        "instructions": Rule(turn=True, beside=False, shown=True, searched=True, holds="newest"),
+        "toolset": Rule(turn=True, beside=False, shown=True, holds="newest"),
         "call_started": Rule(turn=True, beside=False, needs=("open_call",)),
         "turn_started": Rule(turn=True, beside=False, needs=("no_open_turn",)),
         "turn_ended": Rule(turn=True, beside=False, needs=("open_turn",)),
         "inbox": Rule(turn=False, beside=True, searched=True),
         "approval": Rule(turn=False, beside=True),
         "late_result": Rule(turn=False, beside=True, searched=True),
-        "compaction": Rule(turn=False, beside=True, shown=True, searched=True),
-        "context_edit": Rule(turn=False, beside=True, shown=True),
-        "pin": Rule(turn=False, beside=True),
-        "constraint": Rule(turn=False, beside=True, searched=True),
-        "branch_summary": Rule(turn=True, beside=True, shown=True, searched=True),
+        "compaction": Rule(turn=False, beside=True, shown=True, searched=True, places=True),
+        "context_edit": Rule(turn=False, beside=True, shown=True, places=True),
+        "pin": Rule(turn=False, beside=True, holds="all", places=True),
+        "constraint": Rule(turn=False, beside=True, searched=True, holds="all"),
+        "branch_summary": Rule(turn=True, beside=True, shown=True, searched=True, places=True),
         "custom": Rule(turn=True, beside=True),
-        "label": Rule(turn=False, beside=True, searched=True),
-        "model_change": Rule(turn=True, beside=True),
-        "mode_change": Rule(turn=True, beside=True),
+        "label": Rule(turn=False, beside=True, searched=True, places=True),
+        "model_change": Rule(turn=True, beside=True, holds="newest"),
+        "mode_change": Rule(turn=True, beside=True, holds="all"),
         "invocation": Rule(turn=False, beside=True),
         "error": Rule(turn=True, beside=True, searched=True),
-        "quarantine": Rule(turn=False, beside=True),
+        "quarantine": Rule(turn=False, beside=True, holds="all", places=True),
         "tombstone": Rule(turn=True, beside=True),
     }
 )
 """The legality table. A tombstone is made by erasure only, in place of what it stands for; it may stand anywhere, as that could."""
 
-HOLDING = frozenset({"instructions", "toolset", "model_change", "mode_change", "pin", "constraint", "quarantine"})
+HOLDING = frozenset(kind for kind, law in RULES.items() if law.holds)
 """Kinds that say what holds from their place on: a branch that leaves such an entry out asks for it (`Store.holding`)."""
 
 UNKNOWN = Rule(turn=True, beside=True)

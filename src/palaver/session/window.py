@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from palaver.errors import InvalidInput
-from palaver.log import Reader, Span, clip
+from palaver.log import Reader, Span, clip, rule
 from palaver.session.transcript import Stretch, begins, place
 from palaver.store.protocol import Store
 
@@ -44,10 +44,6 @@ def window(reader: Store, held: Sequence[Stretch], count: int, last_n: int, firs
     return _joined([*front, *between, *_without(back, late)])
 
 
-_NEWEST = frozenset({"instructions", "toolset", "model_change"})
-"""The kinds of which only the newest entry holds."""
-
-
 def _holding(store: Store, left_out: Sequence[Span]) -> Iterator[Span]:
     """Give the entries that are left out and hold all the same."""
     told: set[str] = set()
@@ -55,7 +51,7 @@ def _holding(store: Store, left_out: Sequence[Span]) -> Iterator[Span]:
         for header in store.holding(span.dialog, span.start, span.stop):
             if header.kind not in told:
                 yield Span(span.dialog, header.seq, header.seq + 1)
-            if header.kind in _NEWEST:
+            if rule(header.kind).holds == "newest":
                 told.add(header.kind)
 
 

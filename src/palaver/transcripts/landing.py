@@ -238,10 +238,11 @@ class Landing:
         if event.dialog in self._changed and event.dialog not in self._later:
             self._renew(event.dialog)
         dialog = self.places.dialogs[event.dialog]
-        if not rule(event.entry.kind).turn or _names_places(event.entry):
+        law = rule(event.entry.kind)
+        if not law.turn or law.places:
             self.flush()
         entry = self.places.here(event.entry, event.dialog)
-        if not rule(entry.kind).turn:
+        if not law.turn:
             header = self._stands(event.dialog, entry) or self._write_now(event.dialog, entry)
             digest = _derived_digest(entry) if event.derived else event.digest
             self.places.land(event.dialog, Landed(event.record, digest, dialog, header.seq))
@@ -377,11 +378,6 @@ class Landing:
 def _response(drafts: list[Draft]) -> str:
     """Give the newest response id among drafts that are not yet written, or empty."""
     return next((one.response for one in reversed(drafts) if one.response), "")
-
-
-def _names_places(entry: Entry) -> bool:
-    kinds = {"branch_summary", "compaction", "context_edit", "label", "pin", "quarantine"}
-    return entry.kind in kinds
 
 
 def _derived_digest(entry: Entry) -> bytes:

@@ -126,9 +126,4 @@ def read(reader: Reader, dialog_id: DialogId, pieces: Sequence[Span | Derived]) 
                 yield Line(handle, entry, len(body), inherited)
 
 
-_READ = frozenset(kind for kind, law in RULES.items() if law.shown) | {
-    "pin",
-    "quarantine",
-    "model_change",
-    "constraint",
-}
+_READ = frozenset(kind for kind, law in RULES.items() if law.shown or law.holds)
