@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from openai.types.responses import ResponseFunctionToolCall, ResponseReasoningIt
 from palaver.context import POLICIES, Fit, fit
 from palaver.context.presets import PRESETS
 from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage
-from palaver.tokens import Budget
+from palaver.tokens import Budget, counter, model_info
 from palaver.wire import profile, validate
 from tests.peers.server import Peer
 
@@ -359,37 +360,100 @@ def _holds(found: Fit, name: str, tokens: int) -> None:
 
 @pytest.fixture(scope="module")
 def peer(start_peer: Callable[[Path], Peer]) -> Peer:
-    """Return a server that answers anything."""
-    return start_peer(FIXTURES)
+    """Return a server that answers anything, and has not been asked yet."""
+    started = start_peer(FIXTURES)
+    started.forget()
+    return started
 
 
-def _send(name: str, url: str, request: dict[str, Any]) -> None:
-    if name == "anthropic":
-        with anthropic.Anthropic(base_url=url, api_key="none", max_retries=0) as claude_client:
-            claude_client.messages.create(**request)
-    elif name == "gemini":
-        options = genai.types.HttpOptions(base_url=url, api_version="v1beta")
-        config = {key: value for key, value in request.items() if key != "contents"}
-        with genai.Client(api_key="none", http_options=options) as google_client:
-            google_client.models.generate_content(
-                model=MODELS[name],
-                contents=request["contents"],
-                config=genai.types.GenerateContentConfig.model_validate_json(json.dumps(config)),
-            )
-    else:
-        with openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
-            (client.chat.completions if name == "openai-chat" else client.responses).create(**request)
+Send = Callable[[str, Mapping[str, Any]], object]
+
+
+@pytest.fixture(scope="module")
+def send(peer: Peer) -> Iterator[Send]:
+    """Return what sends a request by its provider's client. Each is made once: that takes longer than to send with it."""
+    options = genai.types.HttpOptions(base_url=peer.url, api_version="v1beta")
+    with (
+        openai.OpenAI(base_url=f"{peer.url}/v1", api_key="none", max_retries=0) as chat_client,
+        anthropic.Anthropic(base_url=peer.url, api_key="none", max_retries=0) as claude_client,
+        genai.Client(api_key="none", http_options=options) as google_client,
+    ):
+        makers: Mapping[str, Callable[..., object]] = {
+            "openai-chat": chat_client.chat.completions.create,
+            "openai-responses": chat_client.responses.create,
+            "anthropic": claude_client.messages.create,
+            "gemini": google_client.models.generate_content,
+        }
+        yield lambda name, request: makers[name](**(_for_google(request) if name == "gemini" else request))
+
+
+def _for_google(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Give a body as Google's client takes it: all but the contents goes into its configuration."""
+    said = json.dumps({key: value for key, value in request.items() if key != "contents"})
+    config = genai.types.GenerateContentConfig.model_validate_json(said)
+    return {"model": MODELS["gemini"], "contents": request["contents"], "config": config}
+
+
+def told_apart(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give a list with every page of output another one, so that none of them is seen twice."""
+    page = json.dumps(PAGE)[1:-1]
+    first, *rest = json.dumps(given).split(page)
+    told: list[dict[str, Any]] = json.loads(
+        "".join([first, *(f"page {number}: {page}{text}" for number, text in enumerate(rest))])
+    )
+    return told
+
+
+def heard(peer: Peer) -> tuple[list[str], list[str], str]:
+    """Give what the server, which reads all interfaces as one, understood of the last request: calls, answered calls, and all that was said."""
+    (entry,) = peer.journal()
+    peer.forget()
+    assert entry["response"]["status"] == 200
+    messages = entry["body"]["messages"]
+    calls = [call["id"] for message in messages for call in message.get("tool_calls") or ()]
+    answered = [message["tool_call_id"] for message in messages if message["role"] == "tool"]
+    return calls, answered, "\n".join(str(message.get("content")) for message in messages)
+
+
+def newest_ask(given: list[dict[str, Any]]) -> str:
+    """Give the newest words of the user, by which all lists end."""
+    return str(re.findall(r"ask \w+", json.dumps(given))[-1])
 
 
 @pytest.mark.peer
+@pytest.mark.parametrize("name", LISTS)
 @pytest.mark.parametrize("preset", sorted(each.name for each in PRESETS))
-def test_every_preset_makes_a_list_that_passes_through_the_real_client(peer: Peer, preset: str) -> None:
-    """An over-long list of each provider's shape: within the budget, valid, sent by the provider's client, and answered."""
-    for name, given_list in LISTS.items():
-        fitted = fit(given_list(16), model=MODELS[name], policy=preset, budget=8_000)
-        assert fitted.tokens <= 8_000 < fitted.tokens_before
+def test_every_preset_makes_a_list_that_passes_through_the_real_client(
+    peer: Peer, send: Send, preset: str, name: str
+) -> None:
+    """An over-long list of each provider's shape, its outputs all alike or all different: within the budget, valid, sent by the provider's client, and read as it was meant: each call answered, the newest ask there."""
+    for given_list, budget in ((LISTS[name](16), 8_000), (told_apart(LISTS[name](8)), 5_000)):
+        fitted = fit(given_list, model=MODELS[name], policy=preset, budget=budget)
+        assert fitted.tokens <= budget < fitted.tokens_before
         assert faults(name, fitted) == []
-        _send(name, peer.url, body(name, fitted))
-        entry = peer.journal()[-1]
-        assert entry["response"]["status"] == 200
-        assert "ask" in json.dumps(entry["body"])
+        send(name, body(name, fitted))
+        calls, answered, said = heard(peer)
+        assert sorted(calls) == sorted(answered)
+        assert newest_ask(given_list) in said
+        assert all(gone.handles() for gone in fitted.omitted)
+        for gone in fitted.omitted:
+            assert all(fitted.recall(handle) in given_list for handle in gone.handles())
+
+
+@pytest.mark.soak
+@pytest.mark.peer
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("preset", sorted(each.name for each in PRESETS))
+def test_every_preset_takes_a_list_over_the_window_by_its_own_budget(
+    peer: Peer, send: Send, preset: str, name: str
+) -> None:
+    """A list that is larger than the model's window, and no budget given: the preset's own words divide the window, and what comes of it passes through the real client."""
+    window = model_info(MODELS[name]).context_window
+    given_list = told_apart(LISTS[name](2 + window // (2 * counter(MODELS[name]).text(PAGE))))
+    fitted = fit(given_list, model=MODELS[name], policy=preset)
+    assert fitted.tokens < window < fitted.tokens_before
+    assert faults(name, fitted) == []
+    send(name, body(name, fitted))
+    calls, answered, said = heard(peer)
+    assert sorted(calls) == sorted(answered)
+    assert newest_ask(given_list) in said

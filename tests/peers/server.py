@@ -44,6 +44,11 @@ class Peer:
             entries: list[dict[str, Any]] = json.load(answer)
         return entries
 
+    def forget(self) -> None:
+        """Empty the journal, which is given whole each time."""
+        with urllib.request.urlopen(f"{self.url}/__aimock/reset/journal", data=b"", timeout=10):  # noqa: S310 - loopback http
+            pass
+
 
 def _listen(process: subprocess.Popen[str], said: "queue.Queue[str | None]") -> None:
     """Hand on what the server says, until it ends; reading on keeps its pipe from filling up."""
