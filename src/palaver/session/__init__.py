@@ -16,9 +16,7 @@ from palaver.session.erasure import (
 from palaver.session.extent import Extent, Opened
 from palaver.session.follower import Follower
 from palaver.session.invocations import Invocations, ModelCall
-from palaver.session.managed_context import SessionContext
-from palaver.session.managed_entries import SessionEntry, SessionHeader, SessionTreeNode
-from palaver.session.manager import SessionManager
+from palaver.session.managed import SessionContext, SessionEntry, SessionHeader, SessionManager, SessionTreeNode
 from palaver.session.preview import CompactionPreview
 from palaver.session.replay import LogBase, ReplayLog
 from palaver.session.retention import Retained, RetentionPlan, age_of, retain, retention

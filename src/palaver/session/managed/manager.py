@@ -15,11 +15,11 @@ from palaver.log import BranchSummary, Custom, Entry, Handle, Label, ModeChange,
 from palaver.messages import Content, CustomMessage, Message, TextContent
 from palaver.prompts import Runtime
 from palaver.session.committing import in_one_step
-from palaver.session.compacting import Recorded, kept_from
 from palaver.session.copying import copied
 from palaver.session.dialog import Dialog
-from palaver.session.managed_context import THINKING
-from palaver.session.managed_reading import HERE, PARENT, Here, ManagedSession
+from palaver.session.managed.compacting import Recorded, kept_from
+from palaver.session.managed.context import THINKING
+from palaver.session.managed.reading import HERE, PARENT, Here, ManagedSession
 from palaver.session.merging import Branching, departure, exchanges_of, lowest_trust
 from palaver.session.paths import apart, newest, path_to
 from palaver.session.session import Session, StoreLike, opened_store
