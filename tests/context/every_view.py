@@ -237,7 +237,7 @@ class Held:
         model, *_ = self._books
         budget = Budget.of_input(max(self._books[model].meter.view(self.view).total * percent // 100, 1))
         calls, count = iter(self._calls), self._counters[model]
-        requests, edits = stable(calls, _made(name, model), budget, count, target=target, media=self.media)
+        requests, edits = stable(calls, _made(name, model), budget, count, targets=(target,), media=self.media)
         return Counter({GROWN: requests, EDITS: edits})
 
     @cached_property

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from palaver import wire
@@ -173,7 +173,7 @@ def stable(
     budget: Budget,
     count: Counter,
     *,
-    target: str = "openai-chat",
+    targets: Sequence[str] = ("openai-chat",),
     media: Callable[[str], bytes] = _no_media,
 ) -> tuple[int, int]:
     """Hold a policy to prefix stability over the views of a growing log, each as it is when a model is called.
@@ -187,14 +187,13 @@ def stable(
         manager: The policy.
         budget: What each may occupy.
         count: Counts its tokens.
-        target: The profile of the provider whose requests they become, one of `MODELS`.
+        targets: The profiles of the providers whose requests each becomes, of those in `MODELS`.
         media: Gives the bytes of a payload by its digest.
 
     Returns:
         How many requests there were, and how many edits.
     """
-    profile, call = wire.profile(target, MODELS[target]), wire.Call(model=MODELS[target])
-    last: tuple[wire.Request, object] | None = None
+    last: _Asked | None = None
     requests = edits = 0
     for view in views:
         try:
@@ -202,18 +201,34 @@ def stable(
         except InfeasibleBudget:
             last = None
             continue
-        request = wire.compile(composed.view, profile, call, media)
-        state = view.system, view.tools, _edited(composed.view)
+        asked = _Asked(composed.view, (view.system, view.tools, _edited(composed.view)), media)
         requests += 1
-        if last is not None:
-            if last[1] == state:
-                assert wire.broken_at(last[0], request) is None, (
-                    "the request does not go on from the one before, without an edit"
+        if last is not None and last.state != asked.state:
+            edits += 1
+        elif last is not None:
+            for target in targets:
+                before, after = last.units(target), asked.units(target)
+                assert before == after[: len(before)], (
+                    f"{target}: the request does not go on from the one before, without an edit"
                 )
-            else:
-                edits += 1
-        last = (request, state)
+        last = asked
     return requests, edits
+
+
+class _Asked:
+    """What a model is asked with: the units of the request of any provider, each made once and only when it is looked at."""
+
+    def __init__(self, view: View, state: object, media: Callable[[str], bytes]) -> None:
+        self.state = state
+        self._view = view
+        self._media = media
+        self._units: dict[str, tuple[bytes, ...]] = {}
+
+    def units(self, target: str) -> tuple[bytes, ...]:
+        if target not in self._units:
+            profile, call = wire.profile(target, MODELS[target]), wire.Call(model=MODELS[target])
+            self._units[target] = wire.units(wire.compile(self._view, profile, call, self._media))
+        return self._units[target]
 
 
 def _edited(view: View) -> object:
