@@ -13,6 +13,7 @@ import typer
 from palaver.cli.options import DialogOption, JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import output
+from palaver.cli.sweep import found_strays, row_of, size_of, tell_strays
 from palaver.errors import StoreDamaged, UnknownSession
 from palaver.ids import DialogId, SessionId
 from palaver.log import Handle
@@ -100,7 +101,17 @@ def run(  # noqa: PLR0917 - the words of a command
                 _set_aside(source, session_id, diagnosis, yes=yes, json=json)
             elif mend and not diagnosis.healthy:
                 _mend(source, session_id, only, json=json)
+        _tell_strays(source, target, json=json)
     return Exit.OK if all(verdicts) else Exit.FOUND
+
+
+def _tell_strays(store: Store, target: str | None, *, json: bool) -> None:
+    """Say which payloads of the store nothing names, where all of it is examined: no session shows them, and nothing is wrong."""
+    strays = found_strays(store) if target is None else ()
+    if not json:
+        tell_strays(strays)
+    elif strays:
+        print_json({"strays": list(map(row_of, strays)), "bytes": size_of(strays)})
 
 
 def _examined(store: Store, session_id: SessionId, only: DialogId | None) -> Diagnosis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from typing import Annotated
 
@@ -10,8 +11,10 @@ import typer
 from palaver.cli.options import JsonOption
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import output, store_url
+from palaver.cli.sweep import found_strays, row_of, size_of, tell_strays
 from palaver.session import Session, searchable
 from palaver.store import open_store
+from palaver.store.erasing import Stray
 from palaver.store.verifying import Fault, Verification, verify_store
 
 
@@ -34,14 +37,16 @@ def run(
     """Read a store back and derive everything again: entries, headers, counts, payloads, forks, rows and the full-text index.
 
     What does not follow is named with its place. The store is only read, in the same memory however large it is. Ends with 1 when something
-    is wrong. With --json each fault is a line, and the last line has the figures.
+    is wrong. Payloads that nothing names are no fault and are named, too: `palaver sweep` removes them. With --json each fault and each such
+    payload is a line, and the last line has the figures.
     """
     with closing(open_store(store_url(store), create=False, read_only=True)) as source:
         only = None if session is None else Session.open(session, source).session_id
         run = verify_store(source, only, extract=searchable)
         for fault in run:
             _tell(fault, json=json)
-        _sum_up(run, json=json)
+        strays = () if only is not None else found_strays(source)
+        _sum_up(run, strays, json=json)
     return Exit.FOUND if run.faults else Exit.OK
 
 
@@ -52,11 +57,15 @@ def _tell(fault: Fault, *, json: bool) -> None:
         output().print(f"{fault.place}: {fault.what} ({fault.code})", soft_wrap=True, style="red")
 
 
-def _sum_up(run: Verification, *, json: bool) -> None:
+def _sum_up(run: Verification, strays: Sequence[Stray], *, json: bool) -> None:
     counts = {"sessions": run.sessions, "dialogs": run.dialogs, "entries": run.entries, "payloads": run.blobs}
     if json:
-        print_json({**counts, "bytes": run.size, "faults": run.faults, "sound": not run.faults})
+        for stray in strays:
+            print_json({"stray": True, **row_of(stray)})
+        loose = {"strays": len(strays), "stray_bytes": size_of(strays)}
+        print_json({**counts, "bytes": run.size, **loose, "faults": run.faults, "sound": not run.faults})
         return
     told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
     verdict = "everything follows" if not run.faults else f"{run.faults:,} faults"
     output().print(f"{told}: {verdict}.", soft_wrap=True)
+    tell_strays(strays)

@@ -7,17 +7,36 @@ until it is done, the erasure says so.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
-from palaver.errors import Erased
+from palaver.errors import Erased, StoreDamaged
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Header, body_digest
 from palaver.store.protocol import Store
 
-__all__ = ["Eraser", "Erasing", "Gone", "KeptReceipt", "Placed", "Thing", "retotalled", "source_name"]
+__all__ = [
+    "FRESH",
+    "Eraser",
+    "Erasing",
+    "Gone",
+    "KeptReceipt",
+    "Placed",
+    "Stray",
+    "Thing",
+    "is_fresh",
+    "listed",
+    "named_in",
+    "retotalled",
+    "source_name",
+]
+
+FRESH = 600.0
+"""For so many seconds a payload that is put again counts as put just now: then nothing is written for it."""
 
 Thing: TypeAlias = Literal["session", "dialog", "source"]
 """What a store remembers to have erased; of a source only `source_name`."""
@@ -67,6 +86,20 @@ class KeptReceipt(NamedTuple):
     pending: str
 
 
+class Stray(NamedTuple):
+    """A payload that nothing names: what a writer leaves that dies between putting it and naming it.
+
+    Attributes:
+        blob_id: The payload.
+        size: Its length, in bytes.
+        age: How long ago somebody put it last, in seconds by the store's clock, to `FRESH`.
+    """
+
+    blob_id: BlobId
+    size: int
+    age: float
+
+
 class Eraser(Protocol):
     """What may be done inside one erasure. All of it happens together, or none of it; nobody else writes meanwhile."""
 
@@ -95,8 +128,13 @@ class Eraser(Protocol):
         """Delete the leases whose name holds one of these ids."""
         ...
 
-    def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
-        """Give those payloads that nothing names: no entry, no source and no list of pieces. Reads every body that names any payload."""
+    def unnamed(self, blob_ids: Collection[BlobId], older_than: float | None = None) -> frozenset[BlobId]:
+        """Give those payloads that nothing names: no entry, no source and no list of pieces. Reads every body that names any payload.
+
+        Args:
+            blob_ids: The payloads.
+            older_than: Only those that nobody has put for so many seconds, by the store's clock; None for all.
+        """
         ...
 
     def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
@@ -146,6 +184,13 @@ class Erasing(Store, Protocol):
         """
         ...
 
+    def strays(self) -> Iterator[Stray]:
+        """Give the payloads that nothing names, in order of their ids; nobody is kept from writing.
+
+        Reads every body that names any payload. What is being written may be among them: only `Eraser.unnamed` is the proof.
+        """
+        ...
+
     def note_file(self, session_id: SessionId, path: str) -> None:
         """Remember that a session was written to a file, so that its erasure can reach that, too.
 
@@ -162,6 +207,38 @@ class Erasing(Store, Protocol):
 def source_name(identity: str) -> str:
     """Name a foreign conversation without telling which it was: the SHA-256 of its identity, hexadecimal."""
     return sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def is_fresh(put_at: float | None, at: float) -> bool:
+    """Tell whether a payload that was put at a time counts as put at another one; a time that is still to come does not."""
+    return put_at is not None and 0 <= at - put_at < FRESH
+
+
+_DIGEST = re.compile(rb"[0-9a-f]{64}")
+
+
+def named_in(body: bytes) -> set[BlobId]:
+    """Give the payloads that an entry, or a list of pieces, may name: whatever is spelt like one."""
+    return {BlobId(found.decode()) for found in _DIGEST.findall(body)}
+
+
+def listed(raw: BlobId, listing: bytes, *, proven: bool) -> set[BlobId]:
+    """Give the payloads that a list of pieces names.
+
+    Args:
+        raw: The list's own id.
+        listing: Its bytes.
+        proven: Whether a list that cannot be read is an error: nobody can tell then what it named.
+
+    Raises:
+        StoreDamaged: It cannot be read, and was to be.
+    """
+    if proven:
+        try:
+            json.loads(listing)["pieces"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise StoreDamaged(f"blob {raw}", "it lists no kept file, so what it named is not known") from error
+    return named_in(listing)
 
 
 def retotalled(headers: Sequence[Header], placed: Sequence[Placed], before: int) -> Iterator[Header]:

@@ -24,7 +24,18 @@ from palaver.errors import (
 from palaver.ids import BlobId, DialogId, SessionId, now
 from palaver.log import HOLDING, NOTHING, Draft, Handle, Header, Node, body_digest, next_header, rule
 from palaver.store import text
-from palaver.store.erasing import Eraser, Gone, KeptReceipt, Placed, Thing, retotalled
+from palaver.store.erasing import (
+    Eraser,
+    Gone,
+    KeptReceipt,
+    Placed,
+    Stray,
+    Thing,
+    is_fresh,
+    listed,
+    named_in,
+    retotalled,
+)
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import (
@@ -100,6 +111,7 @@ class MemoryStore:
         self._sessions: dict[SessionId, SessionRecord] = {}
         self._logs: dict[DialogId, _Log] = {}
         self._blobs: dict[BlobId, bytes] = {}
+        self._times: dict[BlobId, float] = {}
         self._sources: dict[str, SourceRecord] = {}
         self._leases: dict[str, Lease] = {}
         self._gone: dict[tuple[Thing, str], Gone] = {}
@@ -112,13 +124,13 @@ class MemoryStore:
         with self._guard:
             sessions, blobs, sources = dict(self._sessions), dict(self._blobs), dict(self._sources)
             leases, gone = dict(self._leases), dict(self._gone)
-            receipts, files = dict(self._receipts), dict(self._files)
+            receipts, files, times = dict(self._receipts), dict(self._files), dict(self._times)
             logs = {dialog_id: (log, len(log.headers), len(log.texts)) for dialog_id, log in self._logs.items()}
             try:
                 yield
             except BaseException:
                 self._sessions, self._blobs, self._sources, self._leases = sessions, blobs, sources, leases
-                self._gone, self._receipts, self._files = gone, receipts, files
+                self._gone, self._receipts, self._files, self._times = gone, receipts, files, times
                 self._logs = {dialog_id: log.cut(headers, texts) for dialog_id, (log, headers, texts) in logs.items()}
                 raise
 
@@ -318,6 +330,9 @@ class MemoryStore:
         blob_id = BlobId(sha256(data).hexdigest())
         with self._guard:
             self._blobs.setdefault(blob_id, bytes(data))
+            at = now()
+            if not is_fresh(self._times.get(blob_id), at):
+                self._times[blob_id] = at
         return blob_id
 
     def blob(self, blob_id: BlobId) -> bytes:
@@ -464,6 +479,23 @@ class MemoryStore:
         with self._guard:
             return ()
 
+    def strays(self) -> Iterator[Stray]:
+        """Give the payloads that nothing names."""
+        with self._guard:
+            at, left = now(), self._without_named(set(self._blobs), proven=True)
+            return iter([Stray(one, len(self._blobs[one]), at - self._times[one]) for one in sorted(left)])
+
+    def _without_named(self, left: set[BlobId], *, proven: bool) -> set[BlobId]:
+        """Read all that names payloads, and give the payloads that are left over."""
+        named = (body for log in self._logs.values() for body in log.bodies if b'"digest"' in body)
+        for body in named if left else ():
+            left -= named_in(body)
+        for source in self._sources.values() if left else ():
+            if source.raw in self._blobs:
+                left -= listed(source.raw, self._blobs[source.raw], proven=proven)
+            left -= {one for one in (source.raw, source.index) if one is not None}
+        return left
+
     def note_file(self, session_id: SessionId, path: str) -> None:
         """Remember that a session was written to a file."""
         with self._guard:
@@ -534,20 +566,17 @@ class MemoryEraser:
         kept = {name: lease for name, lease in store._leases.items() if not any(one in name for one in ids)}  # noqa: SLF001 - as above
         store._leases = kept  # noqa: SLF001 - as above
 
-    def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
+    def unnamed(self, blob_ids: Collection[BlobId], older_than: float | None = None) -> frozenset[BlobId]:
         """Give those payloads that nothing names."""
-        store, left = self._store, set(blob_ids)
-        for log in store._logs.values() if left else ():  # noqa: SLF001 - as above
-            left = {one for one in left if not any(one.encode() in body for body in log.bodies)}
-        for source in store._sources.values() if left else ():  # noqa: SLF001 - as above
-            listing = b"" if source.raw is None else store._blobs.get(source.raw, b"")  # noqa: SLF001 - as above
-            left = {one for one in left - {source.raw, source.index} if one.encode() not in listing}
-        return frozenset(left)
+        times, at = self._store._times, now()  # noqa: SLF001 - as above
+        old = {one for one in blob_ids if older_than is None or at - times.get(one, at) >= older_than}
+        return frozenset(self._store._without_named(old, proven=older_than is not None))  # noqa: SLF001 - as above
 
     def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
         """Delete payloads."""
         for one in blob_ids:
             self._store._blobs.pop(one, None)  # noqa: SLF001 - as above
+            self._store._times.pop(one, None)  # noqa: SLF001 - as above
 
     def remember(self, things: Collection[tuple[Thing, str]], gone: Gone) -> None:
         """Remember what was erased."""

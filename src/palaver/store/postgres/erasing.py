@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 
@@ -12,7 +10,7 @@ import psycopg
 from palaver.errors import StoreBusy, UnknownHandle
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle
-from palaver.store.erasing import Gone, KeptReceipt, Placed, Thing, retotalled
+from palaver.store.erasing import Gone, KeptReceipt, Placed, Stray, Thing, listed, named_in, retotalled
 from palaver.store.postgres import activity, entries
 from palaver.store.postgres.connections import Connection, Connections, ask
 from palaver.store.postgres.gone import unknown_session
@@ -20,8 +18,8 @@ from palaver.store.postgres.statements import Row, statements
 from palaver.store.postgres.texts import given, held
 from palaver.store.postgres.transactions import reading, refuse_if_read_only, together, writing
 
-_DIGEST = re.compile(rb"[0-9a-f]{64}")
 _PAGE_ROWS = 200
+_PAGE_BLOBS = 50_000  # ids of payloads that are held in memory at a time
 _MOST = (1 << 31) - 1
 
 
@@ -103,18 +101,15 @@ class PostgresEraser:
                 if any(one in given(name) for one in ids):
                     ask(connection, "lease_remove", (name,))
 
-    def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
+    def unnamed(self, blob_ids: Collection[BlobId], older_than: float | None = None) -> frozenset[BlobId]:
         """Read all that names payloads, and give those of them that nothing names."""
         left = set(blob_ids)
-        with writing(self._pool) as connection:
-            for body in _naming(connection) if left else ():
-                left -= {BlobId(found.decode()) for found in _DIGEST.findall(body)}
-            for raw, index in ask(connection, "sources_naming").fetchall() if left else ():
-                left -= {raw, index}
-                listing = None if raw is None else ask(connection, "blob_get", (bytes.fromhex(raw),)).fetchone()
-                if listing is not None:
-                    left -= {BlobId(piece) for piece in json.loads(listing[0])["pieces"]}
-        return frozenset(left)
+        with reading(self._pool) as connection:
+            if older_than is not None and left:
+                digests = [bytes.fromhex(one) for one in left]
+                rows = ask(connection, "blobs_older", (older_than, digests)).fetchall()
+                left = {BlobId(bytes(digest).hex()) for (digest,) in rows}
+            return frozenset(_without_named(connection, left, proven=older_than is not None))
 
     def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
         """Delete payloads."""
@@ -130,6 +125,32 @@ class PostgresEraser:
         """Write a receipt."""
         with writing(self._pool) as connection:
             ask(connection, "receipt_put", tuple(map(held, receipt)))
+
+
+def strays(pool: Connections) -> Iterator[Stray]:
+    """Read the payloads, and give those that nothing names."""
+    after = b""
+    while True:
+        with reading(pool) as connection:
+            page = ask(connection, "blobs_with_times", (after, _PAGE_BLOBS)).fetchall()
+            found = [Stray(BlobId(bytes(digest).hex()), size, age) for digest, size, age in page]
+            left = _without_named(connection, {one.blob_id for one in found}, proven=True)
+        if not page:
+            return
+        yield from (one for one in found if one.blob_id in left)
+        after = bytes(page[-1][0])
+
+
+def _without_named(connection: Connection, left: set[BlobId], *, proven: bool) -> set[BlobId]:
+    """Read all that names payloads, and give the payloads that are left over."""
+    for body in _naming(connection) if left else ():
+        left -= named_in(body)
+    for raw, index in ask(connection, "sources_naming").fetchall() if left else ():
+        left -= {raw, index}
+        listing = None if raw is None else ask(connection, "blob_get", (bytes.fromhex(raw),)).fetchone()
+        if listing is not None:
+            left -= listed(raw, bytes(listing[0]), proven=proven)
+    return left
 
 
 def _naming(connection: Connection) -> Iterator[bytes]:

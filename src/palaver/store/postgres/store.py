@@ -14,7 +14,7 @@ from palaver.errors import InvalidInput, MissingBlob
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Header, Node
 from palaver.store.activity import Chosen, page
-from palaver.store.erasing import Eraser, Gone, KeptReceipt, Thing
+from palaver.store.erasing import FRESH, Eraser, Gone, KeptReceipt, Stray, Thing
 from palaver.store.following import Wait
 from palaver.store.lease import Change, Lease
 from palaver.store.postgres import entries, erasing, leases, search, sessions, tree, verifying
@@ -241,9 +241,16 @@ class PostgresStore:
         """Store a payload under its SHA-256, once, and give the id."""
         digest = sha256(data).digest()
         blob_id = BlobId(digest.hex())
-        if not self.has_blob(blob_id):  # a payload that can be read is durable
+        with reading(self._pool) as connection:
+            fresh = ask(connection, "blob_fresh", (FRESH, digest)).fetchone()
+        if fresh is not None and fresh[0]:  # a payload that can be read is durable
+            return blob_id
+        if fresh is not None:
             with one_statement(self._pool) as connection:
-                ask(connection, "blob_add", (digest, bytes(data)))
+                if ask(connection, "blob_touch", (digest,)).rowcount:
+                    return blob_id
+        with one_statement(self._pool) as connection:
+            ask(connection, "blob_add", (digest, bytes(data)))
         return blob_id
 
     def blob(self, blob_id: BlobId) -> bytes:
@@ -351,6 +358,10 @@ class PostgresStore:
     def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
         """Write the tables anew without what was deleted (`VACUUM FULL`), and give what the server keeps all the same."""
         return erasing.scrub(self._pool, thorough=thorough)
+
+    def strays(self) -> Iterator[Stray]:
+        """Give the payloads that nothing names."""
+        return erasing.strays(self._pool)
 
     def note_file(self, session_id: SessionId, path: str) -> None:
         """Remember that a session was written to a file."""

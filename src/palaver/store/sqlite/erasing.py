@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 
 from palaver.errors import StoreBusy, UnknownHandle
-from palaver.ids import BlobId, DialogId, SessionId
+from palaver.ids import BlobId, DialogId, SessionId, now
 from palaver.log import Handle
-from palaver.store.erasing import Gone, KeptReceipt, Placed, Thing, retotalled
+from palaver.store.erasing import Gone, KeptReceipt, Placed, Stray, Thing, listed, named_in, retotalled
 from palaver.store.sqlite import activity, entries
 from palaver.store.sqlite.connections import Connections, reading, together, writing
 from palaver.store.sqlite.entries import entry_id
 from palaver.store.sqlite.gone import unknown_session
 from palaver.store.sqlite.statements import Row, statements
 
-_DIGEST = re.compile(rb"[0-9a-f]{64}")
 _MOST = 1 << 32
+_PAGE_BLOBS = 50_000  # ids of payloads that are held in memory at a time
+_PAGE_BODIES = 64
 _IN_MEMORY = 64 << 20  # a larger file is written anew through a temporary one, which holds only what stays
 
 
@@ -115,21 +114,15 @@ class SqliteEraser:
                 if any(one in name for one in ids):
                     connection.execute(sql["lease_remove"], (name,))
 
-    def unnamed(self, blob_ids: Collection[BlobId]) -> frozenset[BlobId]:
+    def unnamed(self, blob_ids: Collection[BlobId], older_than: float | None = None) -> frozenset[BlobId]:
         """Read all that names payloads, and give those of them that nothing names."""
         left = set(blob_ids)
-        sql = statements()
-        with writing(self._pool) as connection:
-            if left:
-                for (body,) in connection.execute(sql["bodies_naming"]):
-                    left -= {BlobId(found.decode()) for found in _DIGEST.findall(body)}
-            sources: list[Row] = connection.execute(sql["sources_naming"]).fetchall() if left else []
-            for raw, index in sources:
-                left -= {raw, index}
-                listing = None if raw is None else connection.execute(sql["blob_get"], (bytes.fromhex(raw),)).get
-                if isinstance(listing, bytes):
-                    left -= {BlobId(piece) for piece in json.loads(listing)["pieces"]}
-        return frozenset(left)
+        if older_than is not None:
+            before = now() - older_than
+            with reading(self._pool) as connection:
+                times = {one: connection.execute(statements()["blob_time"], (bytes.fromhex(one),)).get for one in left}
+            left = {one for one, at in times.items() if at is not None and at <= before}
+        return frozenset(_without_named(self._pool, left, proven=older_than is not None))
 
     def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
         """Delete payloads."""
@@ -145,6 +138,42 @@ class SqliteEraser:
         """Write a receipt."""
         with writing(self._pool) as connection:
             connection.execute(statements()["receipt_put"], receipt)
+
+
+def strays(pool: Connections) -> Iterator[Stray]:
+    """Read the payloads, and give those that nothing names."""
+    after = b""
+    while True:
+        with reading(pool) as connection:
+            page: list[Row] = connection.execute(statements()["blobs_with_times"], (after, _PAGE_BLOBS)).fetchall()
+        if not page:
+            return
+        clock = now()
+        found = [Stray(BlobId(digest.hex()), size, clock - at) for digest, size, at in page]
+        left = _without_named(pool, {one.blob_id for one in found}, proven=True)
+        yield from (one for one in found if one.blob_id in left)
+        after = page[-1][0]
+
+
+def _without_named(pool: Connections, left: set[BlobId], *, proven: bool) -> set[BlobId]:
+    """Read all that names payloads, a page at a time, and give the payloads that are left over."""
+    sql, after = statements(), -1
+    while left:
+        with reading(pool) as connection:
+            page: list[Row] = connection.execute(sql["bodies_naming_after"], (after, _PAGE_BODIES)).fetchall()
+        if not page:
+            break
+        for number, body in page:
+            left -= named_in(body)
+            after = number
+    with reading(pool) as connection:
+        sources: list[Row] = connection.execute(sql["sources_naming"]).fetchall() if left else []
+        for raw, index in sources:
+            left -= {raw, index}
+            listing = None if raw is None else connection.execute(sql["blob_get"], (bytes.fromhex(raw),)).get
+            if isinstance(listing, bytes):
+                left -= listed(raw, listing, proven=proven)
+    return left
 
 
 def note_file(pool: Connections, session_id: SessionId, path: str) -> None:

@@ -14,10 +14,10 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from palaver.errors import InvalidInput, MissingBlob
-from palaver.ids import BlobId, DialogId, SessionId
+from palaver.ids import BlobId, DialogId, SessionId, now
 from palaver.log import Draft, Header, Node
 from palaver.store.activity import Chosen, page
-from palaver.store.erasing import Eraser, Gone, KeptReceipt, Thing
+from palaver.store.erasing import Eraser, Gone, KeptReceipt, Stray, Thing, is_fresh
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import check_drafts, check_prefix, checked, checked_prefix
@@ -209,9 +209,13 @@ class SqliteStore:
         """Store a payload under its SHA-256, once, and give the id."""
         digest = sha256(data).digest()
         blob_id = BlobId(digest.hex())
-        if not self.has_blob(blob_id):  # a payload that can be read is durable
+        at, sql = now(), statements()
+        with reading(self._pool) as connection:
+            put_at = connection.execute(sql["blob_time"], (digest,)).get
+        if not is_fresh(put_at, at):  # a payload that can be read is durable
             with writing(self._pool) as connection:
-                connection.execute(statements()["blob_add"], (digest, data))
+                connection.execute(sql["blob_add"], (digest, data))
+                connection.execute(sql["blob_time_set"], (at, digest))
         return blob_id
 
     def blob(self, blob_id: BlobId) -> bytes:
@@ -314,6 +318,10 @@ class SqliteStore:
     def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
         """Take what was deleted out of the file and its log, and give what is still pending."""
         return erasing.scrub(self._pool, thorough=thorough)
+
+    def strays(self) -> Iterator[Stray]:
+        """Give the payloads that nothing names."""
+        return erasing.strays(self._pool)
 
     def note_file(self, session_id: SessionId, path: str) -> None:
         """Remember that a session was written to a file."""

@@ -17,6 +17,7 @@ from palaver.testing.store_laws.life import LifeLaws, TogetherLaws
 from palaver.testing.store_laws.payloads import PayloadLaws
 from palaver.testing.store_laws.search import SearchLaws
 from palaver.testing.store_laws.sessions import SessionLaws, SourceLaws
+from palaver.testing.store_laws.sweeping import SweepingLaws
 from palaver.testing.store_laws.tree import TreeLaws
 from palaver.testing.store_laws.verifying import VerifyLaws
 
@@ -35,6 +36,7 @@ class StoreLaws(
     LifeLaws,
     TogetherLaws,
     ErasingLaws,
+    SweepingLaws,
     VerifyLaws,
 ):
     """All the laws of a store."""

@@ -81,3 +81,16 @@ VACUUM (FULL) entries, texts, tokens, blobs, sources, sessions, dialogs, indexed
 
 -- name: vacuum
 VACUUM entries, texts, tokens, blobs, sources, sessions, dialogs, indexed, files, leases, receipts, gone;
+
+-- name: blob_fresh
+SELECT put_at <= clock_timestamp() AND put_at > clock_timestamp() - make_interval(secs => %s) FROM blobs WHERE digest = %s;
+
+-- name: blob_touch
+UPDATE blobs SET put_at = clock_timestamp() WHERE digest = %s;
+
+-- name: blobs_with_times
+SELECT digest, octet_length(data), extract(epoch FROM clock_timestamp() - put_at)::double precision FROM blobs
+WHERE digest > %s ORDER BY digest LIMIT %s;
+
+-- name: blobs_older
+SELECT digest FROM blobs WHERE put_at <= clock_timestamp() - make_interval(secs => %s) AND digest = ANY(%s);

@@ -70,10 +70,6 @@ SELECT name FROM leases;
 -- name: lease_remove
 DELETE FROM leases WHERE name = ?;
 
--- name: bodies_naming
--- The bodies that name any payload: what names one spells the word.
-SELECT body FROM bodies WHERE instr(body, CAST('"digest"' AS BLOB));
-
 -- name: sources_naming
 SELECT raw, record_index FROM sources;
 
@@ -83,3 +79,17 @@ DELETE FROM blobs WHERE digest = ?;
 -- name: tokens_optimize
 -- What was deleted is only marked in the segments of the index until they are merged.
 INSERT INTO tokens (tokens) VALUES ('optimize');
+
+-- name: bodies_naming_after
+-- A page of the bodies that name any payload: what names one spells the word.
+SELECT body_no, body FROM bodies WHERE body_no > ? AND instr(body, CAST('"digest"' AS BLOB)) ORDER BY body_no LIMIT ?;
+
+-- name: blob_time
+SELECT at FROM blob_times JOIN blobs USING (blob_no) WHERE digest = ?;
+
+-- name: blob_time_set
+INSERT INTO blob_times SELECT blob_no, ? FROM blobs WHERE digest = ?
+ON CONFLICT (blob_no) DO UPDATE SET at = excluded.at;
+
+-- name: blobs_with_times
+SELECT digest, length(data), at FROM blobs JOIN blob_times USING (blob_no) WHERE digest > ? ORDER BY digest LIMIT ?;
