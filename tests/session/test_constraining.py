@@ -14,7 +14,7 @@ from palaver.testing.logs import Log
 from palaver.view import fold
 
 FOUND = "You must never push to main."
-MISTAKEN = "I think we might use tabs."
+MISTAKEN = "You must be tired by now."
 ADDED = "Write in English."
 
 

@@ -22,7 +22,7 @@ LONGEST = 2_000
 class DialogConstraints(Sequence[Said]):
     """What the user said must or must not be, as it holds in a dialog now; each with the handle of where it was said.
 
-    Code finds it in the user's words, English ones. What it took for a constraint by mistake is taken off with `remove`, what it missed is
+    Code finds it in what he wrote himself, not in what he pasted. What it took for a constraint by mistake is taken off with `remove`, what it missed is
     put on with `add`: by entries, so that both hold in forks made later, after a compaction and in the next process. What was put on by
     hand has no handle (`at` is empty).
     """

@@ -172,11 +172,25 @@ def test_lists_globs_and_greps() -> None:
     assert page.more
 
 
-def test_a_search_of_too_much_says_where_it_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No call reads more than it may, whatever the files hold."""
-    monkeypatch.setattr(limits, "_SEARCHED", 1_000)
+def test_a_search_reads_to_the_end_of_all_files() -> None:
+    """Five million characters before the line that fits: it is found, and there is no more."""
     here = files()
-    here.write("a", "x" * 900 + "\n" + "y" * 900 + "\nz")
+    for number in range(20):
+        here.write(f"{number:02}", ("x" * 999 + "\n") * 250)
+    here.write("last", "y" * 900 + "\nz")
     found = here.grep("z")
-    assert found.more
-    assert found.found == ()
+    assert [(one.path, one.line) for one in found.found] == [("last", 2)]
+    assert not found.more
+    assert found.files == 21
+
+
+def test_a_search_that_would_cost_too_much_is_refused_before_it_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text times what the pattern weighs is bounded; the error says what to do, and fewer files can be searched."""
+    monkeypatch.setattr(limits, "_MOST_WORK", 10_000)
+    here = files()
+    here.write("large", "x" * 900)
+    here.write("small", "x" * 9)
+    assert here.grep("x{9}").found
+    with pytest.raises(InvalidInput, match="too large for so much text"):
+        here.grep("x{20}")
+    assert here.grep("x{20}", glob="small").found == ()

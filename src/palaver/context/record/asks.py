@@ -1,42 +1,44 @@
-"""What the user asked for: which of his sentences state a constraint.
+"""What the user asked for: which of his sentences state a constraint. Nothing is understood, and nothing is reworded."""
 
-The words are those that COMPINT looks for in user turns when it measures which constraints survive a compaction (must, never, don't,
-always, only, use, prefer), and their plain variants. A sentence counts where one of them stands; nothing is understood, and nothing is reworded.
-"""
+# ruff: noqa: RUF001 - punctuation of several languages
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from palaver.context.record.own_words import is_item, paragraphs
+from palaver.context.record.wishes import states_a_wish
+
 __all__ = ["rules"]
 
-_RULE = re.compile(
-    r"\b(?:must|mustn't|never|always|don't|do not|dont|should(?:n't| not)?|shall not|may not|cannot|can't|only|"
-    r"avoid|prefer|make sure|ensure|remember|keep in mind|note that|required?|forbidden|not allowed|without|"
-    r"instead of|no longer|at most|at least|no more than|important|use|stick to|follow)\b",
+_END = re.compile(
+    r"(?<=[.!?])(?<!\b[ezdi]\.[gBhe]\.)(?<!vs\.)(?<!bzw\.)[\"'”’)*_]*\s+(?=[^\sa-zà-öø-ÿа-я])|(?<=[。！？])"
+)
+_HEADING = re.compile(
+    r"\W*(?:\w+\W+){0,2}(?:constraints?|rules?|requirements?|restrictions?|conventions?|guidelines|don['’]?ts|regeln|vorgaben|anforderungen|einschränkungen|"
+    r"reglas|restricciones|requisitos|règles|contraintes|exigences|правила|требования|要求|约束|约定|规则|限制|注意事项|ルール|制約)(?:\W+\w+){0,3}\W*",
     re.IGNORECASE,
 )
-_FENCE = re.compile(r"^\s*(```|~~~)")
-_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(`])")
+"""A line of its own behind which each item of a list is a constraint, whatever words it has."""
+
 _LONGEST = 400
-_MOST = 16
+_MOST = 32
 """Sentences taken from one message: a pasted page of documentation is not a list of the user's wishes."""
 
 
 def rules(text: str) -> Iterator[str]:
-    """Give the sentences of a text that state a constraint, verbatim; code between fences is not read."""
+    """Give the sentences of a text that state a constraint, verbatim, lines into which they were wrapped made one; what was pasted is not read."""
     found = 0
-    for sentence in _sentences(text):
-        if found < _MOST and len(sentence) <= _LONGEST and _RULE.search(sentence):
+    listed = False  # whether items are constraints here
+    for paragraph in paragraphs(text):
+        item = is_item(paragraph)
+        listed = listed if item else _HEADING.fullmatch(paragraph) is not None
+        for part in _END.split(paragraph):
+            sentence = part.strip()
+            if not 0 < len(sentence) <= _LONGEST or not (states_a_wish(sentence) or (listed and item)):
+                continue
             found += 1
+            if found > _MOST:
+                return
             yield sentence
-
-
-def _sentences(text: str) -> Iterator[str]:
-    fenced = False
-    for line in text.splitlines():
-        if _FENCE.match(line):
-            fenced = not fenced
-        elif not fenced:
-            yield from (part.strip() for part in _END.split(line) if part.strip())

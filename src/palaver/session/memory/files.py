@@ -27,8 +27,8 @@ MOST_FILES = 1_000
 MOST_CHARACTERS = 16_000_000
 """Characters that all files together may have."""
 
-_SEARCHED = 4_000_000
-"""Characters that one search reads at most: it tells where it stopped, and goes on from there."""
+_MOST_WORK = 2_000_000_000
+"""What a search may cost: the characters of the files times what the pattern weighs."""
 
 _SHOWN = 400
 """Characters of a line that is found that are given."""
@@ -75,7 +75,7 @@ class Grep(NamedTuple):
 
     Attributes:
         found: The lines, by file and number.
-        more: Whether there may be more: go on with a larger `skip`, or search fewer files.
+        more: Whether there may be more: go on with a larger `skip`.
         files: How many files were read to their end.
     """
 
@@ -133,20 +133,19 @@ class Files:
             skip: How many lines that are found to pass over.
 
         Raises:
-            InvalidInput: The pattern is none.
+            InvalidInput: The pattern is none, or too large for the text of so many files.
         """
-        wanted = Pattern(pattern, ignore_case=ignore_case)
+        wanted, searched = Pattern(pattern, ignore_case=ignore_case), self.glob(glob)
+        if wanted.weight * sum(len(file.text) for file in searched) > _MOST_WORK:
+            raise InvalidInput("The pattern is too large for so much text.", hint="Repeat less, or search fewer files.")
         found: list[Found] = []
-        read = files = 0
-        for file in self.glob(glob):
+        for files, file in enumerate(searched):
             for number, line in enumerate(file.text.splitlines(), 1):
-                if read > _SEARCHED or len(found) >= skip + limit:
+                if len(found) >= skip + limit:
                     return Grep(tuple(found[skip:]), more=True, files=files)
-                read += len(line) + 1
                 if wanted.found(line):
                     found.append(Found(file.path, number, line[:_SHOWN]))
-            files += 1
-        return Grep(tuple(found[skip:]), more=False, files=files)
+        return Grep(tuple(found[skip:]), more=False, files=len(searched))
 
     def history(self, path: str) -> tuple[File, ...]:
         """Give all that a file ever was, the oldest first; what is to be forgotten for good is erased by these handles."""

@@ -82,7 +82,7 @@ def file_tools(dialog: Held | None = None) -> tuple[Function, ...]:  # noqa: C90
             file_grep,
             "Find lines in the files of this conversation.",
             {
-                "pattern": "A regular expression, without references and looking around.",
+                "pattern": "A regular expression, without references and looking around; each line is looked at by itself.",
                 "files_like": "Only in files whose name fits, such as *.md.",
             },
         ),
