@@ -1,10 +1,12 @@
 """Any message: hypothesis strategies for everything that ``palaver.messages`` can hold.
 
-``dirty_*`` strategies give what may arrive from outside, the others what is there once it has arrived.
+``dirty_*`` strategies give what may arrive from outside, the others what is there once it has arrived. A strategy is made once: those of whole
+messages hold hundreds of others.
 """
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
@@ -59,11 +61,13 @@ _IMAGE_HEADS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF87a", b"GIF89a", b"R
 _SOUND_HEADS = (b"ID3", b"\xff\xfb", b"\xff\xf3", b"\xff\xf2", b"OggS", b"fLaC", b"RIFF\0\0\0\0WAVE", b"?")
 
 
+@cache
 def clean_texts(max_size: int | None = 40) -> st.SearchStrategy[str]:
     """Give text of any script, without NUL and lone surrogates."""
     return st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=max_size)
 
 
+@cache
 def dirty_texts(max_size: int | None = 40) -> st.SearchStrategy[str]:
     """Give any text that Python can hold: NUL and lone surrogates often."""
     spoiled = st.characters(categories=["Cs"]) | st.just("\0")
@@ -81,6 +85,7 @@ def _json(
     return nested
 
 
+@cache
 def json_objects() -> st.SearchStrategy[dict[str, Any]]:
     """Give JSON objects that need no normalising."""
     texts = clean_texts(12)
@@ -88,6 +93,7 @@ def json_objects() -> st.SearchStrategy[dict[str, Any]]:
     return st.dictionaries(texts, value, max_size=3)
 
 
+@cache
 def dirty_json() -> st.SearchStrategy[Any]:
     """Give what programs take for JSON: numbers that are not finite, keys of any type, bytes, sets, dirty strings."""
     texts = dirty_texts(12)
@@ -97,6 +103,7 @@ def dirty_json() -> st.SearchStrategy[Any]:
     return _json(texts, scalars, texts | st.integers() | st.booleans() | st.none())
 
 
+@cache
 def _own_keys(kind: type[BaseModel]) -> st.SearchStrategy[dict[str, Any]]:
     """Give fields that a class does not know, seldom."""
     taken = {*dir(kind), *kind.model_fields, *CONVENIENT}
@@ -106,12 +113,13 @@ def _own_keys(kind: type[BaseModel]) -> st.SearchStrategy[dict[str, Any]]:
     )
 
 
-def _with_own(made: type[Any], /, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def _with_own(made: type[BaseModel], /, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Build a value of some of its fields and fields of a later version."""
     known = st.fixed_dictionaries({}, optional=fields)
     return st.builds(lambda own, later: made(**own, **later), known, _own_keys(made))
 
 
+@cache
 def images() -> st.SearchStrategy[Media]:
     """Give images: bytes of every known type, references without bytes, addresses."""
     payloads = st.builds(
@@ -121,6 +129,7 @@ def images() -> st.SearchStrategy[Media]:
     return payloads | payloads.map(_without_bytes) | addresses
 
 
+@cache
 def sounds() -> st.SearchStrategy[Media]:
     """Give sounds: bytes of every known type and of none, and references without bytes."""
     payloads = st.builds(
@@ -135,18 +144,22 @@ def _without_bytes(media: Media) -> Media:
     return Media(media_type=media.media_type, digest=media.digest, size=media.size)
 
 
+@cache
 def _texts_blocks() -> st.SearchStrategy[TextContent]:
     return _with_own(TextContent, content=clean_texts())
 
 
+@cache
 def _image_blocks() -> st.SearchStrategy[ImageContent]:
     return _with_own(ImageContent, images=st.lists(images(), max_size=2))
 
 
+@cache
 def _audio_blocks() -> st.SearchStrategy[AudioContent]:
     return _with_own(AudioContent, audio=st.lists(sounds(), max_size=2))
 
 
+@cache
 def _thinking_blocks() -> st.SearchStrategy[ThinkingContent]:
     words = clean_texts(12)
     return _with_own(
@@ -160,6 +173,7 @@ def _thinking_blocks() -> st.SearchStrategy[ThinkingContent]:
     )
 
 
+@cache
 def tool_calls() -> st.SearchStrategy[ToolCallContent]:
     """Give tool calls, with arguments as mappings, as text, and as text that is malformed."""
     words = clean_texts(12)
@@ -175,12 +189,14 @@ def tool_calls() -> st.SearchStrategy[ToolCallContent]:
     )
 
 
+@cache
 def unknown_blocks() -> st.SearchStrategy[UnknownContent]:
     """Give blocks of types that no version knows yet."""
     types = clean_texts(12).map(lambda name: f"later_{name}")
     return st.builds(lambda kind, later: UnknownContent(type=kind, **later), types, _own_keys(UnknownContent))
 
 
+@cache
 def tool_results() -> st.SearchStrategy[ToolResultContent]:
     """Give tool results, with text and with blocks."""
     parts = _texts_blocks() | _image_blocks() | _audio_blocks() | unknown_blocks()
@@ -195,6 +211,7 @@ def tool_results() -> st.SearchStrategy[ToolResultContent]:
     )
 
 
+@cache
 def blocks() -> st.SearchStrategy[Content]:
     """Give blocks of every type."""
     return st.one_of(
@@ -208,6 +225,7 @@ def blocks() -> st.SearchStrategy[Content]:
     )
 
 
+@cache
 def usages() -> st.SearchStrategy[Usage]:
     """Give usage records in several vocabularies, and in none."""
     count = st.integers(0, 10**7) | st.none()
@@ -248,6 +266,7 @@ def messages(*classes: type[Message]) -> st.SearchStrategy[Message]:
     return st.one_of([_messages_of(kind) for kind in classes or tuple(_CLASSES)])
 
 
+@cache
 def _messages_of(kind: type[Message]) -> st.SearchStrategy[Message]:
     words = clean_texts(12)
     common: dict[str, st.SearchStrategy[Any]] = {
@@ -271,6 +290,7 @@ def _messages_of(kind: type[Message]) -> st.SearchStrategy[Message]:
     return _with_own(kind, **common, **_CLASSES[kind])
 
 
+@cache
 def chat_dicts() -> st.SearchStrategy[dict[str, Any]]:
     """Give messages as chat completions spells them, keys of other vendors among them."""
     texts = dirty_texts(12)
