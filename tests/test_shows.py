@@ -63,13 +63,15 @@ def hold(store: MemoryStore, one: Imported, counts: Counter[str]) -> None:
         view = fold(store, node.dialog_id)
         if not view.exchanges:
             continue
-        for name in SOME:
-            for target, model in MODELS.items():
-                _hold(store, view, name, target, model, counts)
+        for target, model in MODELS.items():
+            ledger = Ledger(meter=Meter(counter(model)))
+            for name in SOME:
+                _hold(store, view, name, target, ledger, counts)
 
 
-def _hold(store: MemoryStore, view: View, name: str, target: str, model: str, counts: Counter[str]) -> None:
-    ledger = Ledger(meter=Meter(counter(model)))
+def _hold(store: MemoryStore, view: View, name: str, target: str, ledger: Ledger, counts: Counter[str]) -> None:
+    """Hold one policy, for one provider, at several budgets."""
+    model = MODELS[target]
     whole = ledger.meter.view(view).total
     manager = policy(name, model)
     assert isinstance(manager, Policy)
