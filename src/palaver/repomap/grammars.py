@@ -13,13 +13,19 @@ from palaver.repomap.languages import LANGUAGES, Language
 
 __all__ = ["Catch", "caught", "grammars_version"]
 
-_STEPS = 20_000
-"""How often the parser may ask whether to go on. It does so every hundred operations or so (tree-sitter, lib/src/parser.c,
-OP_COUNT_PER_PARSER_CALLBACK_CHECK), and a source file of a megabyte needs a few thousand. A count, where a clock would give another
-map on a busy machine."""
+_STEPS, _STEPS_PER_KB = 200, 16
+"""How often the parser may ask whether to go on: it does so every hundred operations or so (tree-sitter, lib/src/parser.c,
+OP_COUNT_PER_PARSER_CALLBACK_CHECK), in source code about seven times for a thousand bytes. What is noise, or made to be slow, costs more and
+more. A count, where a clock would give another map on a busy machine."""
+
+_DEEP = 200
+"""How deep in the tree of a file a name may stand: to look further down takes time by the square of the depth."""
+
+_WIDE, _FAULTS = 1_000, 5_000
+"""How many things may stand in a fault of a file, and how many faults with what is around them it may have: the same by their number."""
 
 _MATCHES = 4_096
-"""How many half-found patterns are kept at once: what nests deeper than anybody writes is not followed."""
+"""How many half-found patterns are kept at once."""
 
 
 class Catch(NamedTuple):
@@ -63,15 +69,32 @@ def caught(language: Language, source: bytes) -> list[Catch] | None:
     """
     grammar, query, library = _tools(language)
     parser = library.Parser(grammar)  # not shared: another thread may come in while it asks for more of the file
-    steps = iter(range(_STEPS))
-    tree = parser.parse(
-        lambda offset, _point: source[offset : offset + _PIECE],
-        progress_callback=lambda _offset, _error: next(steps, None) is None,
-    )
-    if tree is None:
+    steps = iter(range(_STEPS + _STEPS_PER_KB * len(source) // 1_000))
+    try:
+        tree = parser.parse(
+            lambda offset, _point: source[offset : offset + _PIECE],
+            progress_callback=lambda _offset, _error: next(steps, None) is None,
+        )
+    except ValueError:  # it was told not to go on
         return None
-    found = library.QueryCursor(query, match_limit=_MATCHES).matches(tree.root_node)
-    return [catch for _, captures in found for catch in _catches(captures, source)]
+    if _spoilt(tree.root_node):
+        return None
+    cursor = library.QueryCursor(query, match_limit=_MATCHES)
+    cursor.set_max_start_depth(_DEEP)
+    return [catch for _, captures in cursor.matches(tree.root_node) for catch in _catches(captures, source)]
+
+
+def _spoilt(root: Any) -> bool:  # noqa: ANN401 - a node of tree-sitter's, which has no types here
+    """Tell whether a file has so many faults that nothing is to be made out."""
+    waiting, seen = [root], 0
+    while waiting:
+        node = waiting.pop()
+        seen += 1
+        if seen > _FAULTS or (node.is_error and node.child_count > _WIDE):
+            return True
+        if node.has_error:
+            waiting += [child for child in node.children if child.has_error]
+    return False
 
 
 _PIECE = 65_536
@@ -93,7 +116,7 @@ def _catches(captures: dict[str, list[Any]], source: bytes) -> Iterator[Catch]:
                 yield _catch(kind, node, name, _head(node, captures.get("body")), source)
 
 
-def _catch(kind: str, node: Any, name: Any, last: int, source: bytes) -> Catch:  # noqa: ANN401 - tree-sitter's nodes have no types here
+def _catch(kind: str, node: Any, name: Any, last: int, source: bytes) -> Catch:  # noqa: ANN401 - the same
     return Catch(
         kind=kind,
         name=source[name.start_byte : name.end_byte],

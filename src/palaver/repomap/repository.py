@@ -126,7 +126,7 @@ class _Reader:
         language = language_of(path)
         if language is None:
             return File(path)
-        if self.parsed >= self.limits.files or self.size >= self.limits.total_bytes:
+        if self._enough():
             self.left_out["beyond the limit"] += 1
             return File(path)
         said = read(self.folder / path, self.limits.file_bytes)
@@ -137,6 +137,10 @@ class _Reader:
         self.parsed += 1
         self.size += len(said)
         return self._parsed(path, language, said)
+
+    def _enough(self) -> bool:
+        limits, given_up = self.limits, self.left_out["too intricate"]
+        return self.parsed >= limits.files or self.size >= limits.total_bytes or given_up >= limits.given_up
 
     def _parsed(self, path: str, language: Language, said: bytes) -> File:
         key = f"{language.name} {hashlib.sha256(said).hexdigest()}"

@@ -37,12 +37,14 @@ class Limits:
         files: Source files that are parsed.
         file_bytes: Bytes of one of them.
         total_bytes: Bytes of all of them.
+        given_up: Files that may turn out to be no source after all, or made to be slow; after that nothing more is parsed.
     """
 
     entries: int = 200_000
     files: int = 20_000
-    file_bytes: int = 1_000_000
-    total_bytes: int = 200_000_000
+    file_bytes: int = 500_000
+    total_bytes: int = 100_000_000
+    given_up: int = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
