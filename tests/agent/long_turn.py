@@ -7,7 +7,6 @@ which process asks. What the tools do is counted in a file, a line an effect.
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from palaver.models import ScriptedProvider
 from palaver.testing.kills import dying_store, kill_this_process
 from palaver.tools import tool
 from palaver.wire import Request
+from tests.forking import serve
 
 STEPS = 30
 NAME = "sweep"
@@ -85,11 +85,11 @@ def go_on(store: Store, effects: Path, dies_at: int = -1) -> str:
     return agent.respond().text_content()
 
 
-def main(path: str, effects: str, writes: str, dies_at: str) -> None:
+def answered(path: str, effects: str, writes: int = -1, dies_at: int = -1) -> None:
     """Answer in the session of a store, and be killed behind a write, or within an effect."""
     with closing(SqliteStore(Path(path), create=False)) as store:
-        go_on(dying_store(store, int(writes)), Path(effects), int(dies_at))
+        go_on(dying_store(store, writes), Path(effects), dies_at)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    serve(answered)

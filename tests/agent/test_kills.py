@@ -5,8 +5,9 @@ import json
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from random import Random
 
@@ -18,6 +19,7 @@ from palaver.log.entries import Custom, TurnEnded
 from palaver.testing.kills import dying_store
 from tests.agent import long_turn
 from tests.agent.helper import entries
+from tests.forking import forking
 
 ROOT = Path(__file__).resolve().parents[2]
 WRITES = 150
@@ -84,12 +86,11 @@ def interrupted_in_process(store: Store, effects: Path, writes: int) -> bool:
     return True
 
 
-def child(store: Path, effects: Path, writes: int, dies_at: int = -1) -> bool:
-    """Answer in a process of its own that is killed behind a write, or within an effect; tell whether the turn was answered before."""
-    program = [sys.executable, "-m", "tests.agent.long_turn", str(store), str(effects), str(writes), str(dies_at)]
-    done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode in {0, -9}, done.stderr
-    return done.returncode == 0
+@pytest.fixture(scope="module")
+def child() -> Iterator[Callable[..., int]]:
+    """Give what answers in a process of its own, which is killed behind a write, or within an effect; it gives the exit code."""
+    with forking("tests.agent.long_turn") as deed:
+        yield partial(deed, "answered")
 
 
 def made_by_an_undisturbed_turn(tmp_path: Path) -> int:
@@ -130,14 +131,16 @@ def test_a_turn_stopped_behind_any_write_is_gone_on_with(tmp_path: Path) -> None
     sweep(tmp_path, list(range(1, made_by_an_undisturbed_turn(tmp_path) + 1)), interrupted_in_process)
 
 
-def killed_until_done(tmp_path: Path, plan: list[tuple[int, int]]) -> None:
+def killed_until_done(child: Callable[..., int], tmp_path: Path, plan: list[tuple[int, int]]) -> None:
     """Kill a process behind each write, or within each effect, of a plan, one after the other; then let one finish, and check."""
     path, effects = tmp_path / "store.db", tmp_path / "effects"
     with closing(SqliteStore(path)) as store:
         long_turn.begin(store, effects)
     deaths = 0
     for writes, dies_at in itertools.chain(plan, itertools.repeat((-1, -1))):
-        if child(path, effects, writes, dies_at):
+        code = child(path=str(path), effects=str(effects), writes=writes, dies_at=dies_at)
+        assert code in {0, -9}
+        if code == 0:
             break
         deaths += 1
     with closing(SqliteStore(path)) as store:
@@ -153,21 +156,25 @@ def killed_until_done(tmp_path: Path, plan: list[tuple[int, int]]) -> None:
         [(40, -1), (9, -1), (-1, 20)],
     ],
 )
-def test_a_process_that_is_killed_loses_nothing_recorded(tmp_path: Path, plan: list[tuple[int, int]]) -> None:
+def test_a_process_that_is_killed_loses_nothing_recorded(
+    child: Callable[..., int], tmp_path: Path, plan: list[tuple[int, int]]
+) -> None:
     """SIGKILL behind a dozen writes and in the middle of effects, several deaths to a turn, over a store on disk."""
-    killed_until_done(tmp_path, plan)
+    killed_until_done(child, tmp_path, plan)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", range(60))
-def test_a_process_that_is_killed_anywhere_loses_nothing_recorded(tmp_path: Path, seed: int) -> None:
+def test_a_process_that_is_killed_anywhere_loses_nothing_recorded(
+    child: Callable[..., int], tmp_path: Path, seed: int
+) -> None:
     """SIGKILL behind writes and within effects drawn at random, up to six deaths to a turn."""
     draw = Random(seed)  # noqa: S311 - no secret
     plan = [
         (draw.randrange(3, 60), -1) if draw.random() < 0.6 else (-1, draw.randrange(1, 40))
         for _ in range(draw.randrange(1, 7))
     ]
-    killed_until_done(tmp_path, plan)
+    killed_until_done(child, tmp_path, plan)
 
 
 @pytest.mark.soak
@@ -179,7 +186,8 @@ def test_a_process_that_is_killed_at_any_instant_loses_nothing_recorded(tmp_path
     with closing(SqliteStore(path)) as store:
         long_turn.begin(store, effects)
     deaths = 0
-    program = [sys.executable, "-m", "tests.agent.long_turn", str(path), str(effects), "-1", "-1"]
+    answer = "import sys; from tests.agent.long_turn import answered; answered(*sys.argv[1:])"
+    program = [sys.executable, "-c", answer, str(path), str(effects)]
     while True:
         with subprocess.Popen(program, cwd=ROOT) as process:
             try:

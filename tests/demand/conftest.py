@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +10,8 @@ import pytest
 
 from tests import postgres
 from tests.demand.ground import Place, Proof
+from tests.forking import forking
 from tests.store.postgres_backend import emptied
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -55,16 +51,5 @@ def _placed(request: pytest.FixtureRequest, folder: Path, proof: Proof) -> Itera
 @pytest.fixture(scope="session")
 def kill() -> Iterator[Callable[..., int]]:
     """Give a function that has a process do something and die; it gives the exit code, -9 for a kill."""
-    command = [sys.executable, "-m", "tests.demand.dying"]
-    with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        sent, said = process.stdin, process.stdout
-
-        def deed(name: str, /, **wanted: object) -> int:
-            sent.write(json.dumps({"deed": name, **wanted}) + "\n")
-            sent.flush()
-            return int(said.readline())
-
+    with forking("tests.demand.dying") as deed:
         yield deed
-        sent.close()

@@ -1,15 +1,8 @@
-"""A program whose children die: it forks for every line it is told, and says how the child ended.
-
-One interpreter is started for all of them. It has no threads and no store open when it forks; each child opens its own.
-"""
+"""What the processes of the scenarios do that die: each opens a store of its own."""
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +22,7 @@ from palaver import (
 )
 from palaver.store.lease import Leasing, acquire
 from palaver.testing.kills import dying_store, kill_this_process
+from tests.forking import serve
 
 __all__ = ["cashier", "trio"]
 
@@ -132,25 +126,5 @@ def hold(address: str, name: str, seconds: float) -> None:
     kill_this_process()
 
 
-_DEEDS: Mapping[str, Callable[..., None]] = {each.__name__: each for each in (turn, batch, hold)}
-
-
-def main() -> None:
-    """Fork for every line."""
-    for line in sys.stdin:
-        wanted = json.loads(line)
-        child = os.fork()
-        if child == 0:
-            code = 1
-            try:
-                _DEEDS[wanted.pop("deed")](**wanted)
-                code = 0
-            except BaseException:  # noqa: BLE001 - told by the parent's line
-                traceback.print_exc()
-            finally:
-                os._exit(code)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)  # noqa: T201 - this is its output
-
-
 if __name__ == "__main__":
-    main()
+    serve(turn, batch, hold)
