@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, core_schema
 from palaver.errors import InvalidMessage
 from palaver.messages.normalize import ADDED, REPLACEMENT, Change, clean_text, is_clean
 
-__all__ = ["EMPTY", "FrozenDict", "FrozenList", "freeze", "freeze_plain", "frozen_dict", "thaw"]
+__all__ = ["EMPTY", "FrozenDict", "FrozenList", "freeze", "freeze_plain", "frozen_dict", "frozen_list", "thaw"]
 
 _MAX_DEPTH = 96  # pydantic-core reads 200 levels of JSON, and a value may itself lie some levels deep in an entry
 _MAX_BITS = 14_000  # Python does not write integers of more than 4300 digits (sys.get_int_max_str_digits)
@@ -173,7 +173,7 @@ def freeze_plain(value: Any, levels: int = _MAX_DEPTH) -> Any:  # noqa: ANN401 -
         }
         return frozen_dict(items)
     if kind is list and levels:
-        return _frozen_list([freeze_plain(item, levels - 1) for item in value])
+        return frozen_list([freeze_plain(item, levels - 1) for item in value])
     fits = _SCALARS.get(kind)
     if fits is None or not fits(value):
         raise InvalidMessage("Something in it has no place in JSON.", hint="Use freeze() to have it replaced.")
@@ -213,7 +213,7 @@ def _freeze_container(value: Any, levels: int) -> FrozenDict | FrozenList:  # no
                 raise _NoJsonError
         return frozen_dict({key: _freeze_json(item, levels) for key, item in value.items()})
     if isinstance(value, list | tuple):
-        return _frozen_list([_freeze_json(item, levels) for item in value])
+        return frozen_list([_freeze_json(item, levels) for item in value])
     raise _NoJsonError
 
 
@@ -224,7 +224,7 @@ def frozen_dict(items: dict[str, Any]) -> FrozenDict:
     return frozen
 
 
-def _frozen_list(elements: list[Any]) -> FrozenList:
+def frozen_list(elements: list[Any]) -> FrozenList:
     """Make one of elements that are frozen already."""
     frozen: FrozenList = list.__new__(FrozenList)
     list.extend(frozen, elements)
@@ -249,7 +249,7 @@ def _freeze(value: Any, place: str, changes: list[Change], depth: int) -> Any:  
     if isinstance(value, dict):
         return _freeze_mapping(value, place, changes, depth)
     if isinstance(value, list | tuple):
-        return _frozen_list([_freeze(item, f"{place}[{i}]", changes, depth + 1) for i, item in enumerate(value)])
+        return frozen_list([_freeze(item, f"{place}[{i}]", changes, depth + 1) for i, item in enumerate(value)])
     return _freeze_object(value, place, changes, depth)
 
 

@@ -351,7 +351,9 @@ class Dialog(SeenBranch):
 
     def derive(self, view: View) -> Dialog:
         """Give a dialog that is never written back: its view is this one, its messages are what the model sees of it."""
-        return Derived(self._family, self.owner, self.top_prompt, view)
+        derived = Derived(self._family, self.owner, self.top_prompt, view)
+        derived._compiled = self._compiled  # noqa: SLF001 - of this very class: it goes on from what this one was compiled to
+        return derived
 
 
 class Derived(Dialog):

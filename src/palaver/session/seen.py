@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Self
 
-from palaver.context import Composed
+from palaver.context import DEFAULT_POLICY, Composed
 from palaver.context.triggers import Figures
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, now
@@ -31,7 +31,7 @@ from palaver.session.quarantining import blamed, lifting, quarantine_of
 from palaver.session.recalling import whole
 from palaver.store.protocol import Store
 from palaver.view import Folding, Plan, View, apply, fold, header_at
-from palaver.wire import Call, Profile, Request
+from palaver.wire import Call, Compiled, Profile, Request
 from palaver.wire import compile as compile_request
 from palaver.wire import profile as find_profile
 
@@ -46,6 +46,7 @@ class SeenBranch(Branch):
         self._folding = Folding(store, node)
         self._call: Latest | None = None
         self._books = Books(store, node.dialog_id)
+        self._compiled = Compiled()
 
     @property
     @abstractmethod
@@ -76,7 +77,7 @@ class SeenBranch(Branch):
         """Give what the model is to see: everything, or what a policy makes of it. Nothing is written.
 
         Args:
-            policy: A policy or context manager, its name or its configuration; with a budget alone, the policy `default`.
+            policy: A policy or context manager, its name or its configuration; with a budget alone, the policy `palaver`.
             budget: What one request may occupy, in tokens.
             at: The number of the last own entry to take into account: an earlier view; the newest known when not given.
             model: The model that counts; the one in force when not given.
@@ -87,7 +88,7 @@ class SeenBranch(Branch):
         """
         if policy is None and budget is None:
             return self._seen(at)
-        return self.compose("default" if policy is None else policy, budget, at, model=model).view
+        return self.compose(DEFAULT_POLICY if policy is None else policy, budget, at, model=model).view
 
     def compose(
         self,
@@ -171,8 +172,9 @@ class SeenBranch(Branch):
         """
         known = find_profile(profile, model) if isinstance(profile, str) else profile
         view = self.view(policy, budget, at, model=model)
+        asked = Call(model=model, **call)
         request = compile_request(
-            view, known, Call(model=model, **call), lambda digest: self.store.blob(BlobId(digest))
+            view, known, asked, lambda digest: self.store.blob(BlobId(digest)), compiled=self._compiled
         )
         request.check()
         return request

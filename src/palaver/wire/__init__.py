@@ -2,6 +2,7 @@
 
 from palaver.wire.check import RULES, validate
 from palaver.wire.compile import compile  # noqa: A004 - the word for it
+from palaver.wire.compiled import Compiled
 from palaver.wire.prefix import broken_at, units
 from palaver.wire.profiles import PROFILES, Profile, ProfileName, profile
 from palaver.wire.provided import PROVIDED
@@ -15,6 +16,7 @@ __all__ = [
     "RULES",
     "Call",
     "Change",
+    "Compiled",
     "How",
     "Profile",
     "ProfileName",

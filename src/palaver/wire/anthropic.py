@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
 from palaver.wire.draft import Body, Declared, Draft, with_parameters
-from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, ServedPart, Speech, TextPart, ThinkingPart
-from palaver.wire.request import Call, How
+from palaver.wire.parts import CallPart, MediaPart, ResultPart, ServedPart, Speech, TextPart, ThinkingPart
+from palaver.wire.profiles import Profile
+from palaver.wire.request import Call, How, Notes
 
-__all__ = ["MAX_TOKENS", "OWNED", "body"]
+__all__ = ["MAX_TOKENS", "OWNED", "body", "written"]
 
 OWNED = frozenset({"model", "messages", "system", "tools"})
 """The fields that are compiled from the view and the call, and that no parameter may replace."""
@@ -37,7 +39,7 @@ def body(draft: Draft) -> Body:
     if draft.choice:
         choice = _CHOICES.get(draft.choice)
         out["tool_choice"] = {"type": "tool", "name": draft.choice} if choice is None else {"type": choice}
-    out["messages"] = [_message(speech) for speech in draft.script]
+    out["messages"] = list(draft.said)
     if call.cache:
         _mark(out, draft)
     if draft.asked is not None:
@@ -101,9 +103,12 @@ def _began_without_thinking(messages: Sequence[Body]) -> bool:
     """Tell whether the messages end in results, and the first words of that turn are no thinking."""
     if not _has(messages[-1], {"tool_result"}):
         return False
-    asked = (n for n, each in enumerate(messages) if each["role"] == "user" and not _has(each, {"tool_result"}))
-    turn = messages[max(asked, default=-1) + 1 :]
-    opening = next((each for each in turn if each["role"] == "assistant"), None)
+    opening = None
+    for each in reversed(messages):
+        if each["role"] == "assistant":
+            opening = each
+        elif not _has(each, {"tool_result"}):
+            break
     return opening is not None and opening["content"][0]["type"] not in _THOUGHTS
 
 
@@ -114,8 +119,9 @@ def _has(message: Body, kinds: set[str]) -> bool:
 # --- messages ------------------------------------------------------------------------------------------------------------
 
 
-def _message(speech: Speech) -> Body:
-    return {"role": _ROLES[speech.role], "content": [_BLOCKS[type(part)](part) for part in speech.parts]}
+def written(speech: Speech, _profile: Profile, _notes: Notes) -> Iterator[Body]:
+    """Write a speech as one message."""
+    yield {"role": _ROLES[speech.role], "content": [_BLOCKS[type(part)](part) for part in speech.parts]}
 
 
 def _text(part: TextPart) -> Body:
@@ -175,16 +181,28 @@ def _mark(out: Body, draft: Draft) -> None:
     """
     rules, call = draft.profile.cache, draft.call
     heads = [blocks[-1] for blocks in (out.get("system", ()), out.get("tools", ())) if blocks]
-    said = [
-        pair for speech, message in zip(draft.script, out["messages"], strict=True) for pair in _pairs(speech, message)
-    ]
-    wanted = [block for part, block in said if part.origin in call.cache_at and block["type"] in rules.places]
-    users = [message["content"][-1] for message in out["messages"] if message["role"] == "user"]
-    ends = wanted if call.cache_at else users[-_MARKED_MESSAGES:]
     ttl = {} if call.cache_ttl == "5m" else {"ttl": call.cache_ttl}
-    for block in [*heads, *ends[len(heads) - rules.marks :]]:
-        block[rules.field] = {"type": "ephemeral", **ttl}
+    mark = {rules.field: {"type": "ephemeral", **ttl}}
+    for block in heads:
+        block.update(mark)
+    ends = list(_wanted(draft)) if call.cache_at else list(_newest(out["messages"]))
+    for number, index in ends[len(heads) - rules.marks :]:
+        message = out["messages"][number]
+        blocks = [*message["content"][:index], message["content"][index] | mark, *message["content"][index + 1 :]]
+        out["messages"][number] = message | {"content": blocks}
 
 
-def _pairs(speech: Speech, message: Body) -> Iterator[tuple[Part, Body]]:
-    return zip(speech.parts, message["content"], strict=True)
+def _wanted(draft: Draft) -> Iterator[tuple[int, int]]:
+    """Give message and block of each place where the call wants a mark, as far as it can stand there."""
+    places = frozenset(draft.call.cache_at)
+    for number, (speech, message) in enumerate(zip(draft.script, draft.said, strict=True)):
+        for index, part in enumerate(speech.parts):
+            if part.origin in places and message["content"][index]["type"] in draft.profile.cache.places:
+                yield number, index
+
+
+def _newest(messages: Sequence[Body]) -> Iterator[tuple[int, int]]:
+    """Give message and block of the ends of the user's newest messages, the older one first."""
+    numbers = (number for number in range(len(messages) - 1, -1, -1) if messages[number]["role"] == "user")
+    for number in sorted(islice(numbers, _MARKED_MESSAGES)):
+        yield number, len(messages[number]["content"]) - 1

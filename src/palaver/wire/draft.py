@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +41,7 @@ class Draft:
         asked: The structure that the answer must have, or None.
         choice: `auto`, `none`, `required`, the name on the wire of the tool that must be called, or empty.
         script: The speeches, arranged.
+        said: The messages, items or contents that they are written as.
         notes: Where changes are taken down.
     """
 
@@ -51,7 +52,8 @@ class Draft:
     provided: Provided
     asked: Asked | None
     choice: str
-    script: tuple[Speech, ...]
+    script: Sequence[Speech]
+    said: Sequence[Mapping[str, Any]]
     notes: Notes
 
 

@@ -7,7 +7,7 @@ as such; instructions inside the conversation stay instructions where the provid
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -63,9 +63,16 @@ _TEXT_ONLY = frozenset({"system", "assistant"})
 """Who cannot say an image or a sound: no provider takes one from them."""
 
 
-def gather(view: View, profile: Profile, notes: Notes) -> tuple[Speech, ...]:
-    """Spell out the exchanges of a view."""
-    return tuple(_speeches(view, profile, notes))
+def gather(exchanges: Sequence[Exchange], model: str, profile: Profile, notes: Notes) -> tuple[Speech, ...]:
+    """Spell out exchanges of a view, each by itself.
+
+    Args:
+        exchanges: The exchanges.
+        model: The model in force in the view: who said what no model is recorded for.
+        profile: The provider's rules.
+        notes: Where changes are taken down.
+    """
+    return tuple(_speeches(exchanges, model, profile, notes))
 
 
 def instructions(view: View, profile: Profile, notes: Notes) -> tuple[TextPart, ...]:
@@ -74,8 +81,8 @@ def instructions(view: View, profile: Profile, notes: Notes) -> tuple[TextPart, 
     return tuple(part for block in view.system for part in said.parts(block) if isinstance(part, TextPart))
 
 
-def _speeches(view: View, profile: Profile, notes: Notes) -> Iterator[Speech]:
-    for exchange in view.exchanges:
+def _speeches(exchanges: Sequence[Exchange], model: str, profile: Profile, notes: Notes) -> Iterator[Speech]:
+    for exchange in exchanges:
         for turn in exchange.turns:
             role = _role(exchange, turn, profile)
             if role == "user" and turn.role is Role.SYSTEM and not exchange.derived:
@@ -92,7 +99,7 @@ def _speeches(view: View, profile: Profile, notes: Notes) -> Iterator[Speech]:
                 )
             said = _Voice(profile, notes, role, _mark(exchange, turn), turn.provider)
             parts = tuple(part for block in turn.blocks for part in said.parts(block))
-            yield Speech(role, parts, turn.name, turn.provider, turn.model or view.model, stale=exchange.stale)
+            yield Speech(role, parts, turn.name, turn.provider, turn.model or model, stale=exchange.stale)
 
 
 def _role(exchange: Exchange, turn: Turn, profile: Profile) -> SpeechRole:

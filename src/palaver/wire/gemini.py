@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
 from palaver.wire.draft import Body, Declared, Draft, with_parameters
 from palaver.wire.parts import CallPart, MediaPart, ResultPart, ServedPart, Speech, TextPart, ThinkingPart
+from palaver.wire.profiles import Profile
 from palaver.wire.reasoning import signature, thought_signature
+from palaver.wire.request import Notes
 
-__all__ = ["OWNED", "body"]
+__all__ = ["OWNED", "body", "written"]
 
 OWNED = frozenset({"contents", "systemInstruction", "tools"})
 """The fields that are compiled from the view and the call, and that no parameter may replace."""
@@ -21,7 +23,7 @@ _MODES: Mapping[str, str] = MappingProxyType({"auto": "AUTO", "none": "NONE", "r
 
 def body(draft: Draft) -> Body:
     """Write the body of a generation of content."""
-    out: Body = {"contents": [_content(speech) for speech in draft.script]}
+    out: Body = {"contents": list(draft.said)}
     if draft.system:
         out["systemInstruction"] = {"parts": [_text(part) for part in draft.system]}
     own = [{"functionDeclarations": [_declaration(tool) for tool in draft.tools]}] if draft.tools else []
@@ -53,8 +55,9 @@ def _declaration(tool: Declared) -> Body:
 # --- contents ------------------------------------------------------------------------------------------------------------
 
 
-def _content(speech: Speech) -> Body:
-    return {"role": _ROLES[speech.role], "parts": [_PARTS[type(part)](part) for part in speech.parts]}
+def written(speech: Speech, _profile: Profile, _notes: Notes) -> Iterator[Body]:
+    """Write a speech as one content."""
+    yield {"role": _ROLES[speech.role], "parts": [_PARTS[type(part)](part) for part in speech.parts]}
 
 
 def _text(part: TextPart) -> Body:

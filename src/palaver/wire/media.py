@@ -39,25 +39,27 @@ _Verdict: TypeAlias = MediaPart | str
 """A medium as it is sent, or the reason why it cannot be."""
 
 
-def with_media(script: Sequence[Speech], profile: Profile, load: Load, room: int, notes: Notes) -> tuple[Speech, ...]:
-    """Give the script with the media that the provider takes, their bytes read, and texts in the place of the others.
+def with_media(
+    scripts: Sequence[Sequence[Speech]], profile: Profile, load: Load, room: int, notes: Notes
+) -> tuple[tuple[Speech, ...], ...]:
+    """Give parts of a script with the media that the provider takes, their bytes read, and texts in the place of the others.
 
     Args:
-        script: The script.
+        scripts: The parts that have media, in order.
         profile: The provider's rules.
         load: Gives the bytes of those that are not in memory.
         room: The bytes of the request that media may take, after base64.
         notes: Where changes are taken down.
     """
-    listed = list(media_parts(tuple(script)))
-    if not listed:
-        return tuple(script)
+    listed = [part for script in scripts for part in media_parts(script)]
     verdicts = _judged(listed, profile, load, room)
     for verdict, part in zip(verdicts, listed, strict=True):
         if isinstance(verdict, str):
             notes.add(part.origin, part.kind, How.REPLACED, verdict)
     waiting = iter(verdicts)
-    return tuple(spoken for speech in script for spoken in _spoken(speech, waiting, profile, notes))
+    return tuple(
+        tuple(spoken for speech in script for spoken in _spoken(speech, waiting, profile, notes)) for script in scripts
+    )
 
 
 # --- which can be sent ---------------------------------------------------------------------------------------------------

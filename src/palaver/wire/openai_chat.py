@@ -10,9 +10,10 @@ from typing import Any
 from palaver.wire.answers import Asked
 from palaver.wire.draft import Body, Declared, Draft, with_parameters
 from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, Speech, TextPart
-from palaver.wire.request import How
+from palaver.wire.profiles import Profile
+from palaver.wire.request import How, Notes
 
-__all__ = ["OWNED", "body", "image_url", "joined", "response_format", "sound"]
+__all__ = ["OWNED", "body", "image_url", "joined", "response_format", "sound", "written"]
 
 OWNED = frozenset({"model", "messages", "tools"})
 """The fields that are compiled from the view and the call, and that no parameter may replace."""
@@ -25,9 +26,7 @@ def body(draft: Draft) -> Body:
     """Write the body of a chat completion."""
     call = draft.call
     messages = [_system(draft.system)] if draft.system else []
-    for speech in draft.script:
-        messages.extend(_WRITERS[speech.role](speech, draft))
-    out: Body = {"model": call.model, "messages": messages}
+    out: Body = {"model": call.model, "messages": [*messages, *draft.said]}
     if draft.tools:
         out["tools"] = [_tool(tool) for tool in draft.tools]
     if draft.choice:
@@ -68,34 +67,40 @@ def response_format(asked: Asked) -> Body:
 # --- messages ------------------------------------------------------------------------------------------------------------
 
 
-def _instructed(speech: Speech, _draft: Draft) -> Iterator[Body]:
+def written(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
+    """Write a speech as messages."""
+    return _WRITERS[speech.role](speech, profile, notes)
+
+
+def _instructed(speech: Speech, _profile: Profile, _notes: Notes) -> Iterator[Body]:
     yield {"role": "system", "content": joined([part for part in speech.parts if isinstance(part, TextPart)])}
 
 
-def _asked(speech: Speech, draft: Draft) -> Iterator[Body]:
-    yield {"role": "user", "content": _content(speech.parts), **_named(speech, draft)}
+def _asked(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
+    yield {"role": "user", "content": _content(speech.parts), **_named(speech, profile, notes)}
 
 
-def _answered(speech: Speech, draft: Draft) -> Iterator[Body]:
+def _answered(speech: Speech, profile: Profile, notes: Notes) -> Iterator[Body]:
     """Write an assistant's words: one message, its texts before its calls."""
     texts = [part for part in speech.parts if isinstance(part, TextPart)]
     calls = [_call(part) for part in speech.parts if isinstance(part, CallPart)]
-    out: Body = {"role": "assistant", "content": _content(texts) if texts else None, **_named(speech, draft)}
+    named = _named(speech, profile, notes)
+    out: Body = {"role": "assistant", "content": _content(texts) if texts else None, **named}
     yield out | ({"tool_calls": calls} if calls else {})
 
 
-def _returned(speech: Speech, draft: Draft) -> Iterator[Body]:
+def _returned(speech: Speech, _profile: Profile, notes: Notes) -> Iterator[Body]:
     """Write results: a message each. There is no field for failure; the text says what went wrong."""
     for part in speech.parts:
         if isinstance(part, ResultPart):
             if part.error and part.origin is not None:
-                draft.notes.add(
+                notes.add(
                     part.origin, "failure", How.DROPPED, "there is no field for it; the text of the result stands"
                 )
             yield {"role": "tool", "tool_call_id": part.id, "content": part.text}
 
 
-_WRITERS: Mapping[str, Callable[[Speech, Draft], Iterator[Body]]] = MappingProxyType(
+_WRITERS: Mapping[str, Callable[[Speech, Profile, Notes], Iterator[Body]]] = MappingProxyType(
     {"system": _instructed, "user": _asked, "assistant": _answered, "tool": _returned}
 )
 
@@ -137,18 +142,18 @@ _PARTS: Mapping[type, Callable[[Any], Body]] = MappingProxyType({TextPart: _text
 # --- names ---------------------------------------------------------------------------------------------------------------
 
 
-def _named(speech: Speech, draft: Draft) -> Body:
+def _named(speech: Speech, profile: Profile, notes: Notes) -> Body:
     """Give the speaker's name where there is one, with what the provider does not take in it replaced."""
     if not speech.name:
         return {}
-    pattern = draft.profile.turns.name
+    pattern = profile.turns.name
     spelt = (
         speech.name
         if pattern is None or pattern.fullmatch(speech.name)
         else re.sub(r"[^a-zA-Z0-9_-]+", "_", speech.name)[:64]
     )
     if spelt != speech.name:
-        draft.notes.add(
+        notes.add(
             speech.parts[0].origin,
             "name",
             How.RENAMED,

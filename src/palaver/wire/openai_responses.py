@@ -13,10 +13,11 @@ from typing import Any
 from palaver.wire.draft import Body, Declared, Draft, with_parameters
 from palaver.wire.openai_chat import image_url, joined, response_format
 from palaver.wire.parts import CallPart, MediaPart, Part, ResultPart, ServedPart, Speech, TextPart, ThinkingPart
+from palaver.wire.profiles import Profile
 from palaver.wire.reasoning import reasoning_item
-from palaver.wire.request import How
+from palaver.wire.request import How, Notes
 
-__all__ = ["LEAST_TOKENS", "OWNED", "body"]
+__all__ = ["LEAST_TOKENS", "OWNED", "body", "written"]
 
 OWNED = frozenset({"model", "input", "instructions", "tools", "previous_response_id", "conversation"})
 """The fields that are compiled from the view and the call, and that no parameter may replace."""
@@ -34,7 +35,7 @@ def body(draft: Draft) -> Body:
     out: Body = {"model": call.model}
     if draft.system:
         out["instructions"] = joined(draft.system)
-    out["input"] = [item for speech in draft.script for item in _WRITERS[speech.role](speech, draft)]
+    out["input"] = list(draft.said)
     if draft.tools or draft.provided.tools:
         out["tools"] = [*(_tool(tool) for tool in draft.tools), *draft.provided.tools]
     if draft.choice:
@@ -70,15 +71,20 @@ def _tool(tool: Declared) -> Body:
 # --- items ---------------------------------------------------------------------------------------------------------------
 
 
-def _instructed(speech: Speech, _draft: Draft) -> Iterator[Body]:
+def written(speech: Speech, _profile: Profile, notes: Notes) -> Iterator[Body]:
+    """Write a speech as items."""
+    return _WRITERS[speech.role](speech, notes)
+
+
+def _instructed(speech: Speech, _notes: Notes) -> Iterator[Body]:
     yield {"type": "message", "role": "system", "content": _content(speech.parts)}
 
 
-def _asked(speech: Speech, _draft: Draft) -> Iterator[Body]:
+def _asked(speech: Speech, _notes: Notes) -> Iterator[Body]:
     yield {"type": "message", "role": "user", "content": _content(speech.parts)}
 
 
-def _answered(speech: Speech, _draft: Draft) -> Iterator[Body]:
+def _answered(speech: Speech, _notes: Notes) -> Iterator[Body]:
     """Write an assistant's words: an item each, in their order, because reasoning belongs to the item after it."""
     for part in speech.parts:
         if isinstance(part, TextPart):
@@ -92,12 +98,12 @@ def _answered(speech: Speech, _draft: Draft) -> Iterator[Body]:
             yield {"type": part.kind, **{name: value for name, value in part.fields.items() if name != "id"}}
 
 
-def _returned(speech: Speech, draft: Draft) -> Iterator[Body]:
+def _returned(speech: Speech, notes: Notes) -> Iterator[Body]:
     """Write results: an item each. There is no field for failure; the text says what went wrong."""
     for part in speech.parts:
         if isinstance(part, ResultPart):
             if part.error and part.origin is not None:
-                draft.notes.add(
+                notes.add(
                     part.origin, "failure", How.DROPPED, "there is no field for it; the text of the result stands"
                 )
             texts = all(isinstance(inner, TextPart) for inner in part.body)
@@ -108,7 +114,7 @@ def _returned(speech: Speech, draft: Draft) -> Iterator[Body]:
             }
 
 
-_WRITERS: Mapping[str, Callable[[Speech, Draft], Iterator[Body]]] = MappingProxyType(
+_WRITERS: Mapping[str, Callable[[Speech, Notes], Iterator[Body]]] = MappingProxyType(
     {"system": _instructed, "user": _asked, "assistant": _answered, "tool": _returned}
 )
 

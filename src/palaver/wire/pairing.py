@@ -2,12 +2,16 @@
 
 A view made by the fold is paired already; one that a program put together need not be, and an id that one provider made need not
 please another. Ids and names are chosen from what came before them alone, so that a longer conversation keeps those of a shorter one.
+
+What came before is asked through `Taken`, which remembers what was asked: a part of a script whose questions have the same answers as before
+is paired as before.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import count
 from typing import Literal
@@ -20,7 +24,7 @@ from palaver.wire.profiles import Profile
 from palaver.wire.request import How, Notes
 from palaver.wire.words import MALFORMED, from_harness
 
-__all__ = ["Names", "paired"]
+__all__ = ["Names", "Taken", "paired"]
 
 _ID_DIGITS = 24
 """Hexadecimal digits of a derived call id: 96 bits, and with `call_` before them 29 characters, which every profile takes."""
@@ -43,12 +47,21 @@ class Names:
         for tool in tools:
             self.wire(tool.name)
 
-    def wire(self, name: str) -> str:
-        """Give the name that a tool has on the wire: its own where the provider takes it and it is free."""
+    def known(self, name: str) -> str | None:
+        """Give the name that a tool has on the wire; None for one that was not asked for yet."""
+        return self._wire.get(name)
+
+    def wire(self, name: str, notes: Notes | None = None) -> str:
+        """Give the name that a tool has on the wire: its own where the provider takes it and it is free.
+
+        Args:
+            name: The name we know it by.
+            notes: Where it is taken down that it is called otherwise; with the declared tools when not given.
+        """
         if name not in self._wire:
             spelt = name if self._free(name) else self._spelt(name)
             if spelt != name:
-                self._notes.add(
+                (notes or self._notes).add(
                     None, "tool name", How.RENAMED, f"{name!r} is called {spelt!r}: the provider does not take the name"
                 )
             self._wire[name] = spelt
@@ -70,21 +83,66 @@ class Names:
         return next(filter(self._free, tries))
 
 
-def paired(script: Sequence[Speech], profile: Profile, names: Names, notes: Notes) -> tuple[Speech, ...]:
-    """Give the script with every call answered right after the words that make it, and with ids and names of the wire."""
-    return tuple(_Pairing(profile, names, notes).speeches(script))
+class Taken:
+    """Ids that are taken: those of a request so far, and those of a part of it; it remembers which ones were asked for.
+
+    Attributes:
+        asked: What was asked for.
+        added: What this part took.
+        clashed: Whether anything that was asked for had been taken before this part.
+    """
+
+    __slots__ = ("_before", "added", "asked", "clashed")
+
+    def __init__(self, before: AbstractSet[object]) -> None:
+        """Begin a part.
+
+        Args:
+            before: What was taken before it.
+        """
+        self._before = before
+        self.asked: set[object] = set()
+        self.added: set[object] = set()
+        self.clashed = False
+
+    def __contains__(self, one: object) -> bool:
+        """Tell whether an id is taken."""
+        self.asked.add(one)
+        if one in self._before:
+            self.clashed = True
+            return True
+        return one in self.added
+
+    def add(self, one: object) -> None:
+        """Take an id."""
+        self.added.add(one)
+
+
+def paired(
+    script: Sequence[Speech], profile: Profile, names: Names, notes: Notes, given: Taken | None = None
+) -> tuple[Speech, ...]:
+    """Give the script with every call answered right after the words that make it, and with ids and names of the wire.
+
+    Args:
+        script: The script, or a part of one that begins with an assistant's words and ends before the next ones.
+        profile: The provider's rules.
+        names: The names of tools.
+        notes: Where changes are taken down.
+        given: The ids that calls have; none when not given.
+    """
+    return tuple(_Pairing(profile, names, notes, given or Taken(frozenset())).speeches(script))
 
 
 class _Pairing:
     """The calls of the newest assistant's words, and the ids given so far."""
 
-    def __init__(self, profile: Profile, names: Names, notes: Notes) -> None:
+    def __init__(self, profile: Profile, names: Names, notes: Notes, given: Taken) -> None:
         self._pattern = profile.calls.id
         self._most = profile.calls.most
         self._as_objects = profile.calls.arguments == "object"
         self._names = names
         self._notes = notes
-        self._given: set[str] = set()
+        self._given = given
 
     def speeches(self, script: Sequence[Speech]) -> Iterator[Speech]:
         """Give the speeches: after an assistant's words with calls stands one with their results, and then what else was said."""
@@ -130,7 +188,7 @@ class _Pairing:
             why = "used by an earlier call" if call.id in self._given else "not of the form that the provider takes"
             self._notes.add(call.origin, "call id", How.RENAMED, f"{call.id!r} is {sent!r}: {why}")
         self._given.add(sent)
-        name, args = self._names.wire(call.name), self._args(call)
+        name, args = self._names.wire(call.name, self._notes), self._args(call)
         as_is = sent == call.id and name == call.name and args is call.args
         return call if as_is else replace(call, id=sent, name=name, args=args)
 

@@ -6,7 +6,7 @@ one writes it in the provider's words. A script holds only what may be sent: no 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -163,7 +163,7 @@ class Speech:
     stale: bool = False
 
 
-def media_parts(script: tuple[Speech, ...]) -> Iterator[MediaPart]:
+def media_parts(script: Iterable[Speech]) -> Iterator[MediaPart]:
     """Give all media of a script, those inside results too, oldest first."""
     for speech in script:
         for part in speech.parts:

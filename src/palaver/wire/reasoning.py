@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from palaver.wire.check.media import decode
+from palaver.wire.pairing import Taken
 from palaver.wire.parts import CallPart, Part, Speech, TextPart, ThinkingPart
 from palaver.wire.profiles import Profile
 from palaver.wire.request import How, Notes
@@ -57,7 +58,9 @@ def maker_of(provider: str) -> str:
     return next((maker for pattern, maker in _MAKERS if pattern.match(provider.lower())), "")
 
 
-def with_reasoning(script: Sequence[Speech], profile: Profile, model: str, notes: Notes) -> tuple[Speech, ...]:
+def with_reasoning(
+    script: Sequence[Speech], profile: Profile, model: str, notes: Notes, sent: Taken | None = None
+) -> tuple[Speech, ...]:
     """Give the script with the thinking that `model` takes back, and without all other.
 
     Args:
@@ -65,9 +68,10 @@ def with_reasoning(script: Sequence[Speech], profile: Profile, model: str, notes
         profile: The provider's rules.
         model: The model that the request is for.
         notes: Where changes are taken down.
+        sent: The ids of the reasoning items that stand before it; none when not given.
     """
     form = profile.reasoning.form
-    sent: set[object] = set()
+    sent = sent or Taken(frozenset())
     out: list[Speech] = []
     for speech in script:
         thoughts = [part for part in speech.parts if isinstance(part, ThinkingPart)]
@@ -78,13 +82,15 @@ def with_reasoning(script: Sequence[Speech], profile: Profile, model: str, notes
         parts: tuple[Part, ...] = tuple(part for part in speech.parts if not (why and isinstance(part, ThinkingPart)))
         if form == "parts" and speech.role == "assistant":
             parts = tuple(_signed(parts, speech, profile, model, notes))
-        sent |= set() if why else set(items)
+        for item in () if why else items:
+            sent.add(item)
         out.append(speech if parts == speech.parts else replace(speech, parts=parts))
     return tuple(out)
 
 
-def _sent_before(items: Sequence[object], sent: set[object]) -> str:
-    return "its item stands in the request already" if len(set(items)) < len(items) or sent & set(items) else ""
+def _sent_before(items: Sequence[object], sent: Taken) -> str:
+    before = [item in sent for item in items]
+    return "its item stands in the request already" if len(set(items)) < len(items) or any(before) else ""
 
 
 def _refused(speech: Speech, thoughts: Sequence[ThinkingPart], form: str, model: str) -> str:

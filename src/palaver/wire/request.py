@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -17,7 +17,7 @@ from palaver.log import Handle
 from palaver.messages import canonical_json, clean_text
 from palaver.prompts import Format
 from palaver.view import View
-from palaver.wire.check import validate
+from palaver.wire.held import Held, field_of
 from palaver.wire.profiles import Profile
 from palaver.wire.violations import Rule
 
@@ -148,6 +148,15 @@ class Notes:
         """Take one down."""
         self._changes.append(Change(handle, what, how, why))
 
+    def extend(self, changes: Iterable[Change]) -> None:
+        """Take down what was taken down elsewhere."""
+        self._changes.extend(changes)
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """What was taken down so far."""
+        return tuple(self._changes)
+
     def report(self) -> Report:
         """Give the report."""
         return Report(tuple(self._changes))
@@ -166,6 +175,8 @@ class Request:
         history: True when it ends on the assistant's words: valid as the record of a conversation, and a request only with words after it.
         view: The view it was compiled from; None for one that was not compiled here.
         call: What was asked for beside the view; None likewise.
+        written: The canonical bytes of each item of its conversation, where they are known.
+        checked: What was checked before it in its conversation.
     """
 
     profile: Profile
@@ -176,11 +187,18 @@ class Request:
     history: bool = False
     view: View | None = field(default=None, repr=False, compare=False)
     call: Call | None = field(default=None, repr=False, compare=False)
+    written: tuple[bytes, ...] | None = field(default=None, repr=False, compare=False)
+    checked: Held = field(default_factory=Held, repr=False, compare=False)
 
     @cached_property
     def data(self) -> bytes:
         """The body's canonical bytes."""
-        return canonical_json(self.body)
+        if self.written is None:
+            return canonical_json(self.body)
+        said = field_of(self.profile)
+        fields = {name: canonical_json(value) for name, value in self.body.items() if name != said}
+        fields[said] = b"[" + b",".join(self.written) + b"]"
+        return b"{" + b",".join(canonical_json(name) + b":" + fields[name] for name in sorted(fields)) + b"}"
 
     @cached_property
     def digest(self) -> str:
@@ -198,11 +216,13 @@ class Request:
                 error says.
         """
         own = () if self.call is None else tuple(self.call.parameters)
-        found = [
-            violation
-            for violation in validate(self.body, self.profile, as_history=self.history)
-            if not (violation.rule is Rule.FIELD_UNKNOWN and violation.path in own)
-        ]
+        found = self.checked.violations(
+            self.body,
+            self.profile,
+            len(self.data),
+            lambda violation: violation.rule is Rule.FIELD_UNKNOWN and violation.path in own,
+            as_history=self.history,
+        )
         if found:
             named = sorted(
                 {name for name in own for violation in found if re.match(rf"{re.escape(name)}\b", violation.path)}

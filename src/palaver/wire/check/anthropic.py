@@ -16,7 +16,7 @@ from palaver.wire.check.shapes.anthropic import REQUEST
 from palaver.wire.profiles import Profile
 from palaver.wire.violations import Place, Rule, Violation
 
-__all__ = ["RULES", "validate"]
+__all__ = ["RULES", "cache_marks", "validate"]
 
 _THOUGHTS = frozenset({"thinking", "redacted_thinking"})
 _SERVER_CALLS = frozenset({"server_tool_use"})
@@ -316,7 +316,7 @@ def _marks(body: Place) -> Iterator[tuple[str, Place]]:
     yield "text", body["cache_control"]  # the mark that finds the last block that can carry it
 
 
-def _cache(subject: Subject) -> Iterator[Violation]:
+def cache_marks(subject: Subject) -> Iterator[Violation]:
     """Check cache marks: how many, on what, and the longer-lived before the shorter."""
     rules = subject.profile.cache
     marks = [(kind, mark) for kind, mark in _marks(subject.body) if mark]
@@ -345,7 +345,7 @@ _CHECKS = (
     _payloads,
     _toolset,
     _format,
-    _cache,
+    cache_marks,
 )
 
 RULES = (
