@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
-from palaver.errors import Erased, InvalidInput, UnsupportedTranscript
+from palaver.errors import InvalidInput, UnsupportedTranscript
 from palaver.formats import matches, open_source
 from palaver.formats.events import Branch, Conversation, Event, Loss, Put
 from palaver.formats.registry import Format, Match
@@ -17,12 +17,11 @@ from palaver.formats.sources import Source
 from palaver.ids import BlobId, DialogId, SessionId, new_session_id, now
 from palaver.log.redaction import Redactor, redact_json
 from palaver.session.erasure import ERASED_MARK
-from palaver.store.erasing import Erasing, source_name
 from palaver.store.protocol import SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacted_entry
 from palaver.transcripts.landing import BATCH, Landing
+from palaver.transcripts.origins import PART, Origin, erased_in, origin_of
 from palaver.transcripts.parts import joint
-from palaver.transcripts.places import Places
 from palaver.transcripts.sources import file_digest, keep
 
 
@@ -63,8 +62,7 @@ class _Current:
 
     format: Format
     event: Conversation
-    identity: str
-    known: SourceRecord | None
+    origin: Origin
     landing: Landing
     records: int = 0
     losses: list[Loss] = field(default_factory=list)
@@ -123,9 +121,6 @@ class _Events:
             self._move()
             yield found
 
-
-_PART = "part"
-"""The mark, in the metadata of a dialog, of the part that it was imported with."""
 
 _STEP_EVENTS = 1024
 """How many events one durable step takes at most: while it is open, other writers wait."""
@@ -207,7 +202,9 @@ class Importer:
         """Import the conversation that comes next, in durable steps: a step that fails is undone, those before it stand."""
         current: _Current | None = None
         done: Imported | None = None
-        if isinstance(events.next, Conversation) and not self._erased_in(path, found, events.next):
+        if isinstance(events.next, Conversation) and not erased_in(
+            self.store, path, found, events.next, again=self.again
+        ):
             file.keep()  # outside of any step: it takes as long as the file is large
         while done is None:
             with self.store.together():
@@ -237,65 +234,26 @@ class Importer:
         current.landing.flush()
         lasts = [self.store.last(dialog) for dialog in current.landing.places.dialogs.values()]
         unread = [loss for loss in current.losses if loss.severity == "loss" and loss.code != "torn_tail"]
-        said = current.known is not None or any(last.number for last in lasts)
+        said = current.origin.known is not None or any(last.number for last in lasts)
         if not said and (unread or all(last.seq < 0 for last in lasts)):
             raise _nothing_in(path, unread)
 
     def _begin(self, path: Path, found: Match, event: Conversation, digest: str) -> _Current:
-        identity = _identity(path, found, event)
-        known = self.store.source(identity)
-        if known is None:
-            self._refuse_erased(path, identity)
-        if known is not None and known.digest != digest:
-            known = self.store.source(_earlier(identity, digest)) or known
-        if known is None and event.key:
-            known = self._unnamed(path, found, event)
+        origin = origin_of(self.store, path, found, event, digest, again=self.again)
         whole = joint(self.store, found.format.name, event)
-        if known is None:
-            session_id = self._session(path, event, identity) if whole is None else whole.session
-            self.store.put_source(SourceRecord(identity=identity, session_id=session_id, format=found.format.name))
+        if origin.known is None:
+            session_id = self._session(path, event, origin.identity) if whole is None else whole.session
+            begun = SourceRecord(identity=origin.identity, session_id=session_id, format=found.format.name)
+            self.store.put_source(begun)
         else:
-            session_id = known.session_id
+            session_id = origin.known.session_id
         if whole is not None and whole.session != session_id:
             whole = None  # it was imported before what it belongs to, and stays a session of its own
-        if known is not None and known.index is not None:
-            places = Places.decode(self.store.blob(known.index))
-        else:
-            places = Places() if known is None else self._taken_up(session_id, "" if whole is None else identity)
-        landing = Landing(self.store, session_id, places, whole, event.started_at)
-        current = _Current(found.format, event, identity, known, landing)
+        part = "" if whole is None else origin.identity
+        landing = Landing(self.store, session_id, origin.places(self.store, part), whole, event.started_at)
+        current = _Current(found.format, event, origin, landing)
         current.losses.extend(self._of_beginning(current))
         return current
-
-    def _erased_in(self, path: Path, found: Match, event: Conversation) -> bool:
-        """Tell whether entries of a conversation, or all of it, were erased here."""
-        identity = _identity(path, found, event)
-        known = self.store.source(identity)
-        if known is not None:
-            return ERASED_MARK in self.store.session(known.session_id).metadata
-        gone = self.store.gone("source", source_name(identity)) if isinstance(self.store, Erasing) else None
-        return gone is not None and not self.again
-
-    def _refuse_erased(self, path: Path, identity: str) -> None:
-        """Refuse what was erased here, unless it is wanted again."""
-        gone = self.store.gone("source", source_name(identity)) if isinstance(self.store, Erasing) else None
-        if gone is not None and not self.again:
-            raise Erased(
-                "session that was imported from",
-                str(path),
-                *gone,
-                hint="To have it again as a new session, say so (--again).",
-            )
-
-    def _unnamed(self, path: Path, found: Match, event: Conversation) -> SourceRecord | None:
-        """Find what was imported of a conversation before its file named it, as a run is named by its first answer.
-
-        It is of the same file, and has the same title; another run that took the file's place is a conversation of its own.
-        """
-        known = self.store.source(_identity(path, found, replace(event, key="")))
-        if known is None or known.index is None:
-            return None
-        return known if event.title and self.store.session(known.session_id).name == event.title else None
 
     def _session(self, path: Path, event: Conversation, identity: str) -> SessionId:
         """Make the session, in the trash as long as its import is not complete."""
@@ -342,20 +300,10 @@ class Importer:
             reason = f"It belongs to session {current.event.part_of}, which was not imported before it: it is a session of its own."
             yield Loss(place="whole file", reason=reason, code="part", severity="note")
 
-    def _taken_up(self, session_id: SessionId, part: str) -> Places:
-        """Take up an import that was cut off: the dialogs it made are known by the keys they were given."""
-        places = Places()
-        for node in self.store.nodes(session_id):
-            key = node.metadata.get("key")
-            if isinstance(key, str) and node.metadata.get(_PART, "") == part:
-                places.dialogs[key] = node.dialog_id
-                places.landed[key] = []
-        return places
-
     def _take(self, current: _Current, event: Branch | Put | Loss) -> None:
         match event:
             case Branch():
-                part = {} if current.landing.joint is None else {_PART: current.identity}
+                part = {} if current.landing.joint is None else {PART: current.origin.identity}
                 current.landing.branch(replace(event, metadata={**event.metadata, "key": event.dialog, **part}))
             case Put():
                 current.records += event.counted
@@ -372,14 +320,13 @@ class Importer:
         record = self.store.session(landing.session_id)
         metadata = {key: value for key, value in record.metadata.items() if key != "importing"}
         root = main or (nodes[0].dialog_id if nodes else None)
-        known = current.known
-        older = landing.shrunk or (known is not None and known.identity != current.identity)
+        older = landing.shrunk or current.origin.older
         if landing.joint is not None:
             root = record.root
-        if known is not None and known.index is not None and older and not landing.added:
+        if current.origin.complete and older and not landing.added:
             root = record.root  # an older copy, or a piece of one: what came with the newer one stays
         else:
-            self._put_source(current, path, file, landing.places)
+            current.origin.put(self.store, current.format.name, path, landing, (file.digest, self._raw(current, file)))
         record = self.store.update_session(landing.session_id, trashed_at=None, root=root, metadata=metadata)
         return Imported(
             path=path,
@@ -399,25 +346,8 @@ class Importer:
         """Keep the file, unless something of its session was erased: it would bring that back."""
         if ERASED_MARK in self.store.session(current.landing.session_id).metadata:
             return None
-        return file.keep() or (current.known.raw if current.known is not None else None)
-
-    def _put_source(self, current: _Current, path: Path, file: _Kept, places: Places) -> None:
-        """Say where the conversation came from. A file that was rewritten does not take the place of the one that the branches stand on."""
-        known = current.known
-        if known is not None and known.index is not None and current.landing.rewritten and known.digest != file.digest:
-            self.store.put_source(replace(known, identity=_earlier(current.identity, known.digest)))
-        self.store.put_source(
-            SourceRecord(
-                identity=current.identity,
-                session_id=current.landing.session_id,
-                format=current.format.name,
-                path=str(path.resolve()),
-                digest=file.digest,
-                raw=self._raw(current, file),
-                index=self.store.put_blob(places.encode()),
-                imported_at=now(),
-            )
-        )
+        known = current.origin.known
+        return file.keep() or (None if known is None else known.raw)
 
 
 def _nothing_kept() -> None:
@@ -432,20 +362,8 @@ def _nothing_in(path: Path, losses: Sequence[Loss]) -> UnsupportedTranscript:
     return UnsupportedTranscript(path, "nothing in it could be read", hint=first)
 
 
-def _identity(path: Path, found: Match, event: Conversation) -> str:
-    if event.key:
-        return f"{found.format.name}:{event.key}"
-    member = found.source.members[0].name
-    return f"{found.format.name}:{path.resolve()}{f'#{member}' if member else ''}:{event.ordinal}"
-
-
-def _earlier(identity: str, digest: str) -> str:
-    """Name what is known of a file as it was before it was rewritten."""
-    return f"{identity}@{digest[:16]}"
-
-
 def _outcome(current: _Current) -> str:
-    if current.known is None:
+    if current.origin.known is None:
         return "new"
     if current.landing.rewritten:
         return "rewritten"
