@@ -217,6 +217,8 @@ if TYPE_CHECKING:
         Store,
         open_store,
         redacting,
+        sweep,
+        sweepable,
     )
     from palaver.tokens import Budget
     from palaver.tools import (
@@ -430,6 +432,8 @@ __all__ = [
     "retention",
     "set_default_runtime",
     "subagent",
+    "sweep",
+    "sweepable",
     "tool",
     "tools_for",
     "verify_receipt",
@@ -546,6 +550,8 @@ _ROOMS = {
         "Store",
         "open_store",
         "redacting",
+        "sweep",
+        "sweepable",
     ),
     "palaver.tokens": ("Budget",),
     "palaver.tools": (

@@ -1,5 +1,6 @@
 """The commands: nothing is erased without --yes, every outcome has its code, and JSON says what words say."""
 
+import errno
 import json
 from pathlib import Path
 from typing import Any
@@ -40,11 +41,31 @@ def test_nothing_is_erased_when_its_receipt_cannot_be_written(
 ) -> None:
     """A receipt's file that cannot be made, or an erasure that cannot be: everything is there, and no file is left behind."""
     words = ("erase", store, "--session", "going", "--yes", "--receipt")
-    assert run(capsysbinary, *words, str(tmp_path / "nowhere" / "receipt.json"))[0] == Exit.INPUT
+    assert run(capsysbinary, *words, str(tmp_path / "nowhere" / "receipt.json"))[0] == Exit.OUTPUT
     assert run(capsysbinary, "show", "going", "--store", store)[0] == Exit.OK
     unmade = tmp_path / "receipt.json"
     code, _, _ = run(capsysbinary, "erase", store, "--subject", "nobody", "--yes", "--receipt", str(unmade))
     assert (code, unmade.exists()) == (Exit.INPUT, False)
+
+
+def test_a_receipt_that_cannot_be_written_in_the_end_is_told(
+    capsysbinary: pytest.CaptureFixture[bytes], store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk is full when the receipt is to be written: the erasure is told as done, no half receipt is left, and the store gives it."""
+
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("palaver.cli.erase.fsync", full)
+    receipt = tmp_path / "receipt.json"
+    words = ("erase", store, "--session", "going", "--yes", "--receipt", str(receipt))
+    code = main(list(words))
+    told = capsysbinary.readouterr()
+    assert (code, receipt.exists()) == (Exit.OUTPUT, False)
+    assert b"Erased" in told.out
+    assert b"the store keeps the receipt" in told.err.replace(b"\n", b" ")
+    (kept,) = SqliteStore(store).receipts()
+    assert run(capsysbinary, "verify-receipt", store, kept.receipt_id)[0] == Exit.OK
 
 
 def test_an_erasure_from_the_command_line(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
+from os import fsync
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -100,25 +101,46 @@ def run(
         if not yes:
             _show(preview_erasure(source, **scope), json=json)
             return Exit.OK
-        with _written_to(receipt) as file:  # one that cannot be written is found before anything is erased
+        with _made(receipt) as file:  # one that cannot be made is found before anything is erased
             done = erase(source, **scope, thorough=vacuum)
-            if file is not None:
-                file.write(done.to_json() + "\n")
-    return _told((done,), json=json)
+            unwritten = None if file is None else _unwritten(file, done)
+    code = _told((done,), json=json)
+    if unwritten is not None and receipt is not None:
+        receipt.unlink(missing_ok=True)
+        why = f"{receipt}: {unwritten.strerror}; it was erased, and the store keeps the receipt {done.id} (`palaver verify-receipt`)"
+        raise OSError(unwritten.errno, why) from unwritten
+    return code
 
 
 @contextmanager
-def _written_to(path: Path | None) -> Iterator[TextIO | None]:
+def _made(path: Path | None) -> Iterator[TextIO | None]:
     """Make the file of the receipt; where there is none to be written in it, it is taken away again."""
     if path is None:
         yield None
         return
-    with path.open("x", encoding="utf-8") as file:
-        try:
-            yield file
-        except BaseException:
-            path.unlink()
-            raise
+    try:
+        file = path.open("x", encoding="utf-8")
+    except OSError as error:  # it is our output, no input that was named
+        raise OSError(error.errno, f"{path}: {error.strerror}; nothing was erased") from error
+    try:
+        yield file
+    except BaseException:
+        path.unlink()
+        raise
+    finally:
+        with suppress(OSError):  # what could not be written was told already
+            file.close()
+
+
+def _unwritten(file: TextIO, receipt: Receipt) -> OSError | None:
+    """Write the receipt, as durable as what it tells of; give what went wrong."""
+    try:
+        file.write(receipt.to_json() + "\n")
+        file.flush()
+        fsync(file.fileno())
+    except OSError as error:
+        return error
+    return None
 
 
 def verify(

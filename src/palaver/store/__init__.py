@@ -8,6 +8,7 @@ from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord, Store
 from palaver.store.redacting import redacting
 from palaver.store.sqlite import SqliteStore
+from palaver.store.sweeping import sweep, sweepable
 from palaver.store.verifying import verify_store
 
 __all__ = [
@@ -21,5 +22,7 @@ __all__ = [
     "Store",
     "open_store",
     "redacting",
+    "sweep",
+    "sweepable",
     "verify_store",
 ]

@@ -27,6 +27,8 @@ _MAGIC = b"SQLite format 3\x00"
 _PRIVATE_FOLDER = 0o700
 _STATEMENTS_CACHED = 100
 _RETRY_SECONDS = 0.01
+_ROOM = 1 << 20
+"""What must be free where a store is made, in bytes: an empty one takes less than half of it while it is made, its log and side file included."""
 _CHECKPOINT_PAGES = 1000  # SQLite's own default: at 4 KiB a page the log is carried over every 4 MB or so
 _WAL_BYTES_KEPT = 16 * 1024 * 1024  # a log that one large write blew up is cut back to this
 
@@ -169,8 +171,12 @@ def _make(path: Path) -> None:
         folder.mkdir(_PRIVATE_FOLDER, exist_ok=True)
         _flush_names(folder.parent)
     descriptor, unnamed = mkstemp(dir=path.parent, prefix=f".{path.name}.")  # mode 0600
-    os.close(descriptor)
     try:
+        with os.fdopen(descriptor, "wb", buffering=0) as file:
+            room = bytes(_ROOM)
+            while room:  # where there is no room for a new store, nothing is to have its name
+                room = room[file.write(room) :]
+            file.truncate(0)
         with suppress(FileExistsError):  # another was faster
             os.link(unnamed, path)
     finally:

@@ -1,0 +1,119 @@
+"""palaver sweep: what a writer left that died between putting a payload and naming it, named by verify and doctor, removed when somebody says so."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from shutil import copy
+from typing import Any
+
+import apsw
+import pytest
+
+from palaver.cli.outcome import Exit
+from palaver.store import SqliteStore
+from palaver.store.sweeping import DAY
+from tests.cli.commands import run
+
+DIES = """
+import os, signal, sys
+from palaver import Session
+from palaver.store import SqliteStore
+
+class Dies(SqliteStore):
+    def append(self, *words):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+session = Session.create(SqliteStore(sys.argv[1]), "talk")
+session.root.put_image(b"\\x89PNG\\r\\n\\x1a\\n" + bytes(30))
+Session.open("talk", Dies(sys.argv[1])).root.put_image(b"\\x89PNG\\r\\n\\x1a\\n" + bytes(40))
+"""
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Let a writer be killed between putting a picture and the entry that names it, and give the folder of the store."""
+    folder = tmp_path_factory.mktemp("left")
+    ended = subprocess.run([sys.executable, "-c", DIES, str(folder / "store.db")], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    return folder
+
+
+@pytest.fixture
+def store(left: Path, tmp_path: Path) -> Path:
+    """Give a store with what it left, for one test."""
+    for file in left.iterdir():
+        copy(file, tmp_path)
+    return tmp_path / "store.db"
+
+
+def _age(path: Path, seconds: float) -> None:
+    connection = apsw.Connection(str(path))
+    connection.execute("UPDATE blob_times SET at = at - ?", (seconds,))
+    connection.close()
+
+
+def _last(text: str) -> dict[str, Any]:
+    row: dict[str, Any] = json.loads(text.splitlines()[-1])
+    return row
+
+
+def test_what_a_dead_writer_left_is_named(store: Path) -> None:
+    """Verify and doctor give its count, its bytes and its hash, in words and as JSON; it is no fault."""
+    (stray,) = SqliteStore(store).strays()
+    for command, words in (("verify", (store,)), ("doctor", ("--store", store))):
+        told = run(command, *words)
+        assert told.code == Exit.OK
+        assert "1 payloads (48 bytes) are named by nothing" in told.out
+        assert stray.blob_id in told.out
+        assert stray.blob_id in run(command, *words, "--json").out
+    row = _last(run("verify", store, "--json").out)
+    assert (row["strays"], row["stray_bytes"], row["sound"]) == (1, 48, True)
+
+
+def test_it_is_removed_when_it_is_old_and_somebody_says_so(store: Path) -> None:
+    """A new one stays, for its writer may be alive; an old one is shown, stays without --yes, and is gone with it; the named picture stays."""
+    young = run("sweep", store, "--yes")
+    assert (young.code, "Removed 0 payloads" in young.out) == (Exit.OK, True)
+    _age(store, 2 * DAY)
+    shown = run("sweep", store)
+    assert "Would remove 1 payloads (48 bytes)" in shown.out
+    assert len(list(SqliteStore(store).blob_ids())) == 2
+    row = run("sweep", store, "--json").row()
+    assert (row["preview"], len(row["to_remove"]), row["younger"]) == (True, 1, [])
+    done = run("sweep", store, "--yes", "--json").row()
+    assert (done["bytes"], len(done["removed"]), done["kept"], done["pending"]) == (48, 1, [], [])
+    assert len(list(SqliteStore(store).blob_ids())) == 1
+    assert "named by nothing" not in run("verify", store).out
+    assert run("verify", store).code == Exit.OK
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--older-than", "0s"), Exit.INPUT),
+        (("--older-than", "59m", "--yes"), Exit.INPUT),
+        (("--older-than", "soon"), Exit.INPUT),
+        (("--preview", "--yes"), Exit.USAGE),
+    ],
+)
+def test_words_that_cannot_be(store: Path, words: tuple[str, ...], code: Exit) -> None:
+    """An age under an hour, or none, and both of look and do are refused; nothing is removed."""
+    _age(store, 2 * DAY)
+    assert run("sweep", store, *words).code == code
+    assert len(list(SqliteStore(store).strays())) == 1
+
+
+def test_places_that_are_no_store(tmp_path: Path, store: Path) -> None:
+    """A store that is not there, one in memory, a folder, one that may only be read: each has its code, and nothing is made."""
+    assert run("sweep", tmp_path / "none.db").code == Exit.MISSING
+    assert not (tmp_path / "none.db").exists()
+    assert run("sweep", "memory:").code == Exit.INPUT
+    assert run("sweep", tmp_path).code == Exit.INPUT
+    _age(store, 2 * DAY)
+    if os.geteuid() != 0:
+        store.chmod(0o400)
+        assert run("sweep", store).code == Exit.OK
+        assert run("sweep", store, "--yes").code == Exit.STORE
