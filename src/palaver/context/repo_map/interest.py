@@ -62,7 +62,7 @@ def interest_of(exchanges: Sequence[Exchange], acts: Iterable[Act], *, shown: bo
             whole -= set(act.deed.wrote)
             if shown and act.shows and act.answer.reason is None and act.call.reason is None:
                 whole.add(act.shows)
-    said = [ask.text for facts in past for ask in facts.asks]
+    said = [ask.text for facts in past for ask in (facts.goal, *facts.asks) if ask is not None]
     said += [text for each in exchanges if asks(each) for text in _texts(each)]
     return Interest(whole=frozenset(whole), touched=frozenset(touched - whole)).mentioning([*said[:1], *said[-1:]])
 

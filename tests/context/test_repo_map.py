@@ -1,0 +1,349 @@
+"""The repo map in a conversation: drawn for what it is at, recorded where it is shown, and never read from the disk by a view."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from palaver import Dialog, MissingExtra, RepoMap, repo_map_tools
+from palaver.context import ContextManager, fit, policy
+from palaver.context.presets import Aider
+from palaver.context.repo_map import Interest, interest_of
+from palaver.context.repo_map.interest import Places
+from palaver.context.repo_map.mapped import LABEL
+from palaver.context.work import acts_of
+from palaver.errors import InvalidInput
+from palaver.messages import Trust
+from palaver.repomap import Limits
+from palaver.testing.logs import Log, model, system, user
+from palaver.testing.policy_laws import PolicyLaws
+from palaver.tokens import counter
+from palaver.tools import CallContext
+from palaver.view import View
+from tests.context.helper import COUNTER, commit, fitted, seen
+from tests.context.work import PAGE, did, read, run, worked, write
+from tests.repomap.made_up import SHOP, written
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """Give the folder of a small repository."""
+    return written(tmp_path / "shop", SHOP)
+
+
+def interest(view: View, *, shown: bool = True) -> Interest:
+    """Tell what a view is at."""
+    return interest_of(view.exchanges, acts_of(view.exchanges).all, shown=shown)
+
+
+class Seen:
+    """A dialog that is its view."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def view(self) -> View:
+        """Give it."""
+        return self._view
+
+    def derive(self, view: View) -> Seen:
+        """Give another one."""
+        return Seen(view)
+
+
+# --- what a conversation is at ------------------------------------------------------------------------------------------------
+
+
+def test_files_read_as_a_whole_are_known_and_others_are_near() -> None:
+    """A file that was read or written as a whole is before the model's eyes; one that was edited since, read in part, or failed, is not."""
+    found = interest(
+        worked(
+            read("a", "whole.py"),
+            write("b", "written.py"),
+            read("c", "edited.py"),
+            did("d", "Edit", {"file_path": "edited.py", "old_string": "a", "new_string": "b"}),
+            did("e", "Read", {"file_path": "part.py", "offset": 100}, PAGE),
+            did("f", "Read", {"file_path": "gone.py"}, "no such file", failed=True),
+            run("g", "cat shell.py"),
+            ask="Look at src/asked.py and `rename_thing`.",
+        )
+    )
+    assert found.whole == {"whole.py", "written.py"}
+    assert found.touched == {"edited.py", "part.py", "shell.py", "src/asked.py"}
+    assert {"rename_thing", "asked"} <= found.words
+
+
+def test_the_first_and_the_newest_words_of_the_user_count() -> None:
+    """His goal, and what he wants now; what he said between them, and what a model or a tool says, does not."""
+    log = Log()
+    log.put(system("Be system_word."), user("The first_goal."), model("The model_word."), user("The middle_word."))
+    log.put(model("Done."), *run("a", "grep tool_word x.py", "output_word"), model("Done."), user("The newest_wish."))
+    words = interest(seen(log)).words
+    assert {"first_goal", "newest_wish"} <= words
+    assert not {"middle_word", "model_word", "system_word", "tool_word", "output_word"} & words
+
+
+def test_what_was_folded_is_still_known() -> None:
+    """After a compaction the record says which files were touched and what the goal was."""
+    log = Log()
+    log.put(user("Reach the distant_goal."))
+    for turn in range(12):
+        log.put(*read(f"r{turn}", f"src/f{turn}.py"), model(f"did {turn}"), user(f"Go on with {turn}."))
+    commit(log, fitted(seen(log), policy("aider", "gpt-4o") or Aider(), 6_000))
+    found = interest(seen(log))
+    assert {"src/f0.py", "src/f5.py"} <= found.touched | found.whole
+    assert "distant_goal" in found.words
+
+
+@pytest.mark.parametrize(
+    ("named", "meant"),
+    [
+        ("shop/till.py", "shop/till.py"),
+        ("./shop/till.py", "shop/till.py"),
+        ("/here/shop/till.py", "shop/till.py"),
+        ("/elsewhere/work/shop/till.py", "shop/till.py"),
+        ("C:\\work\\shop\\till.py", "shop/till.py"),
+        ("till.py", "shop/till.py"),
+        ("__init__.py", None),
+        ("README.md", "README.md"),
+        ("none.py", None),
+        ("", None),
+        ("/", None),
+        ("..", None),
+        ("../../README.md", "README.md"),
+    ],
+)
+def test_files_are_found_by_what_others_call_them(named: str, meant: str | None) -> None:
+    """Paths of other machines and folders lead to the file with the longest common end; a bare name only where one file has it."""
+    places = Places("/here", ["README.md", "shop/till.py", "shop/__init__.py", "other/__init__.py"])
+    assert places.of([named]) == (set() if meant is None else {meant})
+
+
+# --- a map ----------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_map_leaves_out_what_the_model_sees(shop: Path) -> None:
+    """The files that a conversation holds as a whole are not in its map; what they use comes before the rest."""
+    repo_map = RepoMap(shop)
+    bare = repo_map.render(max_tokens=500)
+    assert "shop/till.py:" in bare
+    view = worked(read("a", str(shop / "shop/till.py"), "…"), read("b", "shop/money.py", "…"))
+    text = repo_map.render(Seen(view), max_tokens=500)
+    assert "till.py" not in text
+    assert "money.py" not in text
+    assert "class ShoppingBasket" in repo_map.render(Seen(view), max_tokens=70)
+
+
+def test_a_map_keeps_to_its_budget_by_the_model_s_counter(shop: Path) -> None:
+    """The budget is kept by the counter of the model that was named, of the conversation's own, or of one that was given."""
+    repo_map = RepoMap(shop)
+    for name in ("gpt-4o", "claude-sonnet-4-5", "nobody-knows-this"):
+        for tokens in (0, 50, 100, 150):
+            drawing = repo_map.draw(max_tokens=tokens, model=name)
+            assert drawing.tokens <= tokens
+            assert not drawing.text or drawing.tokens == counter(name).text(drawing.text)
+    assert repo_map.draw(max_tokens=100, counter=COUNTER).tokens <= 100
+
+
+def test_without_a_number_a_map_is_larger_where_nothing_else_is_seen() -> None:
+    """1,024 tokens beside files that the model sees, and eight times as many where it sees none (Aider)."""
+    repo_map = RepoMap(HERE.parents[1] / "src/palaver/context")
+    alone = repo_map.draw()
+    view = worked(read("a", "src/palaver/context/ground.py"))
+    beside = repo_map.draw(Seen(view))
+    assert 1_024 < alone.tokens <= 8_192
+    assert 900 < beside.tokens <= 1_024
+    assert "ground.py" not in beside.text
+
+
+def test_a_map_is_of_now(shop: Path) -> None:
+    """Each drawing looks anew; the digest says that something changed. A folder that went away is an error in words."""
+    repo_map = RepoMap(shop)
+    first = repo_map.draw(max_tokens=500)
+    assert repo_map.draw(max_tokens=500) == first
+    (shop / "shop/shelf.py").write_text("def newly_written(): pass\n", "utf-8")
+    second = repo_map.draw(max_tokens=500)
+    assert "newly_written" in second.text
+    assert second.digest != first.digest
+    shop.rename(shop.parent / "away")
+    with pytest.raises(InvalidInput):
+        repo_map.draw(max_tokens=500)
+
+
+def test_threads_draw_the_same_map(shop: Path) -> None:
+    """Several threads that draw at once get what one gets."""
+    repo_map = RepoMap(shop)
+    wanted = repo_map.render(max_tokens=400)
+    fresh = RepoMap(shop)
+    got: list[str] = []
+    threads = [threading.Thread(target=lambda: got.append(fresh.render(max_tokens=400))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert got == [wanted] * 6
+
+
+def test_a_kept_cache_serves_the_next_process(shop: Path, tmp_path: Path) -> None:
+    """With a file to keep what was parsed, another map of the same folder parses nothing; where it cannot be written, that is said."""
+    cache = tmp_path / "cache"
+    text = RepoMap(shop, cache=cache).render(max_tokens=400)
+    before = cache.read_bytes()
+    again = RepoMap(shop, cache=cache)
+    assert again.render(max_tokens=400) == text
+    assert cache.read_bytes() == before
+    with pytest.raises(InvalidInput, match="cannot be kept"):
+        RepoMap(shop, cache=tmp_path / "none" / "cache").look()
+
+
+def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
+    """At once, in words."""
+    with pytest.raises(InvalidInput, match="no folder"):
+        RepoMap(tmp_path / "none")
+    with pytest.raises(InvalidInput, match="no folder"):
+        policy({"type": "aider", "repo_map": str(tmp_path / "none")}, "gpt-4o")
+
+
+@pytest.mark.parametrize("missing", ["tree_sitter", "tree_sitter_rust", "pathspec"])
+def test_without_the_extra_it_is_named(missing: str, shop: Path) -> None:
+    """Where a package is missing, whoever asks for a map is told the extra that brings it, at once; the preset without a map needs none."""
+    script = (
+        "import sys\nsys.modules[sys.argv[1]] = None\nfrom palaver import MissingExtra, RepoMap\nfrom palaver.context import policy\n"
+        "policy('aider', 'gpt-4o')\n"
+        "for make in (lambda: RepoMap(sys.argv[2]), lambda: policy({'type': 'aider', 'repo_map': sys.argv[2]}, 'gpt-4o')):\n"
+        "    try:\n        make()\n    except MissingExtra as error:\n        print(error.extra, error.package, error)\n"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", script, missing, str(shop)], check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    assert len(said) == 2
+    for line in said:
+        assert line.startswith(f"repomap {missing.replace('_', '-')} ")
+        assert "pip install 'palaver[repomap]'" in line
+    assert MissingExtra("A", "repomap").extra == "repomap"
+
+
+# --- in the preset ------------------------------------------------------------------------------------------------------------
+
+
+def long(turns: int) -> Log:
+    """Write a conversation down that reads and runs for so many turns."""
+    log = Log()
+    log.put(system("Be brief."), user("Mend shop/till.py."))
+    for turn in range(turns):
+        log.put(
+            *read(f"r{turn}", "shop/till.py"), *run(f"b{turn}", f"pytest -q tests/test_{turn}.py", PAGE + str(turn))
+        )
+        log.put(model(f"did {turn}"), user(f"Go on with {turn}."))
+    return log
+
+
+def maps(view: View) -> Sequence[str]:
+    """Give the maps in a view."""
+    return [
+        getattr(block.content, "content", "")
+        for exchange in view.exchanges
+        for block in exchange.blocks()
+        if block.derived == LABEL
+    ]
+
+
+def test_the_preset_aider_puts_a_map_beside_its_record(shop: Path) -> None:
+    """Where what is done was folded, a map stands behind the record: for the files that were touched there, with the trust of what is outside."""
+    view = fitted(seen(long(12)), Aider("gpt-4o", repo_map=shop, map_tokens=300), 12_000).view
+    derived = [block for exchange in view.exchanges for block in exchange.blocks() if block.derived]
+    assert [block.derived for block in derived] == ["record", LABEL]
+    assert derived[1].trust is Trust.OUTSIDE
+    assert derived[1].sources
+    (text,) = maps(view)
+    assert "class Money" in text
+    assert COUNTER.text(text) <= 300
+    assert maps(fitted(seen(long(12)), Aider("gpt-4o"), 12_000).view) == []
+
+
+def test_a_map_in_a_view_stays_whatever_happens_to_the_disk(shop: Path) -> None:
+    """The same plan again is the same to the byte, though files changed and were looked at since; a committed one needs no disk at all."""
+    log, by = long(12), Aider("gpt-4o", repo_map=shop, map_tokens=300)
+    first = fitted(seen(log), by, 12_000)
+    (shop / "shop/money.py").write_text("def another(): pass\n", "utf-8")
+    assert by.repo_map is not None
+    by.repo_map.look()
+    again = fitted(seen(log), by, 12_000)
+    assert again.view == first.view
+    log.put(model("more"))
+    assert maps(fitted(seen(log), by, 12_000).view) == maps(first.view)
+    commit(log, first)
+    for path in sorted(shop.rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+    assert maps(seen(log)) == maps(first.view)
+
+
+def test_the_next_fold_draws_anew(shop: Path) -> None:
+    """When more leaves the view, the old map leaves with it, and the new one is of the repository as it was looked at by then."""
+    log, by = long(12), Aider("gpt-4o", repo_map=shop, map_tokens=300)
+    commit(log, fitted(seen(log), by, 12_000))
+    (shop / "shop/money.py").write_text("class Bullion:\n    pass\n", "utf-8")
+    assert by.repo_map is not None
+    by.repo_map.look()
+    for turn in range(12, 30):
+        log.put(*run(f"b{turn}", f"pytest -q tests/test_{turn}.py", PAGE + str(turn)), model("did"), user("Go on."))
+    (text,) = maps(fitted(seen(log), by, 12_000).view)
+    assert "Bullion" in text
+    assert "class Money" not in text
+
+
+def test_fit_takes_a_map_by_a_folder_s_name(shop: Path) -> None:
+    """In a configuration the folder's path is enough, also over a plain list of messages."""
+    messages = [{"role": "user", "content": "Mend `ShoppingBasket`."}]
+    for number in range(30):
+        messages += [
+            {"role": "assistant", "content": PAGE + str(number)},
+            {"role": "user", "content": f"Go on {number}."},
+        ]
+    done = fit(messages, model="gpt-4o", policy={"type": "aider", "repo_map": str(shop)}, budget=8_000)
+    assert any("class ShoppingBasket" in str(message["content"]) for message in done.messages)
+    assert done.tokens <= 8_000
+
+
+@cache
+def small() -> RepoMap:
+    """Give the map of a small folder, made once."""
+    return RepoMap(HERE.parent / "tools")
+
+
+class TestAiderWithAMap(PolicyLaws):
+    """The laws of policies hold with a map, too."""
+
+    def policy(self) -> ContextManager:
+        """Give it."""
+        return Aider(history=600, repo_map=small(), map_tokens=200)
+
+
+# --- the tool -------------------------------------------------------------------------------------------------------------------
+
+
+def test_a_model_can_ask_for_a_map(shop: Path) -> None:
+    """The tool gives the map for the conversation in which it is called, bounded, and says what it has when it has nothing."""
+    (tool,) = repo_map_tools(RepoMap(shop), max_tokens=200)
+    assert tool.name == "repo_map"
+    assert set(tool.properties) == {"mentioned", "tokens"}
+    assert tool.function is not None
+    dialog = Dialog(owner="agent")
+    dialog.put_text("Mend `pay`.")
+    here = CallContext(dialog=dialog)
+    text = tool.function(context=here, tokens=10_000)
+    assert "class Money" in text
+    assert COUNTER.text(text) <= 220
+    assert "lonely" in tool.function(context=here, tokens=100, mentioned=["shelf.py"])
+    assert tool.function(context=here, tokens=3) == "There is no room for anything in 3 tokens."
+    (empty,) = repo_map_tools(RepoMap(shop, limits=Limits(entries=0)))
+    assert empty.function is not None
+    assert empty.function(context=here) == "There are no files."
