@@ -8,18 +8,28 @@ import json
 import re
 import shutil
 import subprocess
+import zlib
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from palaver.errors import InvalidInput
-from palaver.lab import Results, Settings, run_lab, shown
+from palaver.lab import Problem, Results, Settings, entrant, run_lab, sheet, shown
+from palaver.lab.loading import loaded
 from palaver.lab.report import Report, specs, write_pictures, write_report
-from palaver.lab.report.chosen import Worst, chosen, worst
-from palaver.lab.report.views import _units
+from palaver.lab.report.chosen import Worst, chosen, told, worst
+from palaver.lab.report.drawing import packed
+from palaver.lab.report.labels import LINE, Point, placed
+from palaver.lab.report.views import _units, views_of
 from palaver.lab.results import PARTS, ReplayRow
+from palaver.lab.scores import table
+from palaver.lab.sessions import Session
+from palaver.tokens import counter
 from tests.lab.sessions import coding
 
 POLICIES = ("palaver", "lllm", "swe-agent")
@@ -120,7 +130,7 @@ def test_the_table_has_every_policy_and_every_problem_is_told(written: tuple[Rep
     """The tables are there without JavaScript."""
     _, text = written
     for policy in POLICIES:
-        assert f"<td>{policy}</td>" in text or f"<td>* {policy}</td>" in text
+        assert re.search(rf"<td[^>]*>(?:\* )?{policy}</td>", text)
     assert "What a reader must know" in text
     assert "The agent's steps are the recorded ones" in text.replace("&#x27;", "'")
 
@@ -130,15 +140,71 @@ def test_pictures_are_png_and_differ(folder: Path) -> None:
     paths = write_pictures(folder, folder / "png")
     assert len(paths) == 3
     drawn = [path.read_bytes() for path in paths]
-    assert all(picture.startswith(b"\x89PNG\r\n\x1a\n") and len(picture) > 5_000 for picture in drawn)
+    assert all(picture.startswith(b"\x89PNG\r\n\x1a\n") and 5_000 < len(picture) < 400_000 for picture in drawn)
     assert len(set(drawn)) == 3
+
+
+def test_a_picture_is_packed_without_changing_a_pixel() -> None:
+    """Deflated in haste and in three chunks it comes out smaller, as one chunk, with the same bytes inside and what stood around them."""
+    pixels = b"".join(b"\x00" + bytes([row % 7]) * 400 for row in range(200))
+    hasty = zlib.compress(pixels, 1)
+    chunks = [
+        (b"IHDR", b"h" * 13),
+        *((b"IDAT", hasty[at : at + 900]) for at in range(0, len(hasty), 900)),
+        (b"IEND", b""),
+    ]
+    made = packed(b"\x89PNG\r\n\x1a\n" + b"".join(_chunk(*each) for each in chunks))
+    small = zlib.compress(pixels, 8)
+    assert made == b"\x89PNG\r\n\x1a\n" + _chunk(*chunks[0]) + _chunk(b"IDAT", small) + _chunk(b"IEND", b"")
+    assert packed(made) == made
+
+
+def _chunk(kind: bytes, said: bytes) -> bytes:
+    return len(said).to_bytes(4, "big") + kind + said + zlib.crc32(kind + said).to_bytes(4, "big")
+
+
+@given(st.lists(st.tuples(st.integers(0, 780), st.integers(0, 360), st.integers(1, 14)), min_size=1, max_size=20))
+@settings(max_examples=60)
+def test_no_name_covers_another_or_a_point(found: list[tuple[int, int, int]]) -> None:
+    """Wherever twenty points lie, also all in one place, each name stands in the chart, on no other name and on no point."""
+    points = [Point(x, y, "m" * letters) for x, y, letters in found]
+    labels = placed(points, [], 780, 360)
+    for number, (label, point) in enumerate(zip(labels, points, strict=True)):
+        wide = 6.7 * len(point.name)
+        assert 0 <= label.x <= 780 - wide
+        for other, named in zip(labels[:number], points[:number], strict=True):
+            apart = other.x >= label.x + wide or label.x >= other.x + 6.7 * len(named.name)
+            assert apart or abs(other.y - label.y) >= LINE - 1.01
+        assert not any(label.x < one.x < label.x + wide and abs(one.y - label.y) < LINE / 2 for one in points)
+
+
+def test_labels_stand_where_the_chart_has_room() -> None:
+    """In the units of the chart: beside its point, and of three that coincide one is led to by a line; the axes hold all points."""
+    points: list[dict[str, Any]] = [
+        {"name": name, "label": name, "best": best, "bill": bill, "frr": frr}
+        for name, best, bill, frr in (
+            ("a", True, 1.0, 0.5),
+            ("b", True, 2.0, 0.9),
+            ("c", False, 2.0, 0.7),
+            ("d", False, 2.0, 0.7),
+            ("e", False, 2.0, 0.7),
+        )
+    ]
+    found = {one["name"]: one for one in specs.labelled(points)}
+    assert [found[name]["lead_x"] is None for name in "abcde"] == [True, True, True, True, False]
+    assert found["c"]["label_y"] == pytest.approx(0.7)
+    scale = specs.front("USD", points)["layer"][0]["encoding"]["x"]["scale"]
+    assert scale["domain"][0] < min(one["bill"] for one in points)
+    assert scale["domain"][1] > max(one["bill"] for one in points)
+    assert len(specs.labelled(points[:1])) == 1
+    assert specs.front("USD", [])["layer"]
 
 
 def test_charts_stack_all_parts_of_a_view() -> None:
     """Each part has a colour of its own, and the names of the data are those of the results."""
     assert list(specs.COLOURS) == list(PARTS)
     assert len(set(specs.COLOURS.values())) == len(PARTS)
-    layers = specs.composition()["spec"]["layer"]
+    layers = specs.composition(["a"])["spec"]["layer"]
     assert layers[0]["transform"][0]["fold"] == list(PARTS)
 
 
@@ -164,7 +230,7 @@ def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
 
 def row(session: str, policy: str, **fields: Any) -> ReplayRow:  # noqa: ANN401 - fields of a row
     """Give a replay."""
-    return ReplayRow(session=session, policy=policy, stand_in="fold", calls=1, **fields)
+    return ReplayRow(session=session, policy=policy, stand_in="fold", **{"calls": 1, **fields})
 
 
 def test_the_worst_come_first() -> None:
@@ -184,6 +250,84 @@ def test_the_worst_come_first() -> None:
     assert chosen(found, ("q", "p"), 2) == ("e", "c")
 
 
+def test_a_session_is_told_once_with_all_that_failed_on_it() -> None:
+    """Under the policy that did worst on it; the others that failed or broke laws are named beside it."""
+    rows = [
+        row("a", "p", references=10, in_view=2),
+        row("a", "q", status="stopped", error="ended"),
+        row("a", "r", broken=1),
+        row("b", "p", references=10, in_view=5),
+        row("b", "q", references=10, in_view=10),
+    ]
+    found = told(worst(rows, "fold"), 5)
+    assert [(one.worst.session, one.worst.policy, one.failed) for one in found] == [("a", "q", ("r",)), ("b", "p", ())]
+    assert len(told(worst(rows, "fold"), 1)) == 1
+
+
+def test_a_report_of_many_sessions_stays_small(folder: Path, tmp_path: Path) -> None:
+    """Of 2,000 sessions, one of them vast, it has a bounded part, says what it leaves out, and names every policy that failed."""
+    run = Results(folder).run
+    assert run is not None
+    replays, out = [], tmp_path / "many"
+    (out / "sessions").mkdir(parents=True)
+    keys = [f"{number:012x}" for number in range(2_000)]
+    for number, key in enumerate(keys):
+        calls = 100_000 if number == 7 else 2
+        lines: list[dict[str, Any]] = [
+            {
+                "record": "session",
+                "session": key,
+                "run": run.key,
+                "source": f"{number}.jsonl",
+                "name": f"session {number}",
+                "calls": calls,
+            }
+        ]
+        for policy in POLICIES[:2]:
+            failed = number in {7, 1_990} and policy == "lllm"
+            replay = row(
+                key, policy, references=100, in_view=100 - number % 90, cost=1.0, status="failed" if failed else "ok"
+            )
+            replays.append(replay)
+            lines.append({"record": "replay", **replay.to_dict()})
+        (out / "sessions" / f"{key}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    problems = [Problem(kind="no usage", text="None.", session=key) for key in keys]
+    asked = replace(run, policies=POLICIES[:2])
+    Results(out).finish(table(asked, replays, keys=keys, problems=problems))
+    made = write_report(out, tmp_path / "many.html")
+    assert made.size < 1_700_000
+    assert len(made.sessions) == 5
+    assert "100,000 calls" in made.shortened[keys[7]]
+    text = made.path.read_text("utf-8")
+    data = data_of(text)
+    assert data["all"] == 2_000
+    told_keys = [one["session"] for one in data["worst"]]
+    assert len(set(told_keys)) == len(told_keys) == 24
+    assert {keys[7], keys[1_990]} == set(told_keys[:2])
+    assert "1,980 more" in text
+    assert "lllm (failed on 2 of 2,000)" in text
+    assert data["gaps"].keys() == {*made.shortened, *made.left_out}
+
+
+def test_views_that_are_too_large_are_left_out_and_named(folder: Path) -> None:
+    """Up to a bound they are kept, call for call; the policies of which some are missing are named."""
+    source = folder.parent / "one.jsonl"
+    (loaded_one,) = (one for one in loaded(source) if not isinstance(one, Problem))
+    session = Session.of(loaded_one, "key", "run", counter("claude-sonnet-4-5"))
+    entrants = [entrant(name, "claude-sonnet-4-5", budget=5_000) for name in POLICIES]
+    whole = views_of(session, entrants, "fold", sheet("claude-sonnet-4-5"), 10_000_000)
+    assert (whole.cut, list(whole.views)) == ((), list(POLICIES))
+    some = views_of(session, entrants, "fold", sheet("claude-sonnet-4-5"), whole.size - 1)
+    assert some.size < whole.size
+    assert some.cut
+    assert set(some.cut) <= set(POLICIES)
+    for policy, views in some.views.items():
+        assert views == whole.views[policy][: len(views)]
+        assert (len(views) == len(whole.views[policy])) == (policy not in some.cut)
+    none = views_of(session, entrants, "fold", sheet("claude-sonnet-4-5"), 0)
+    assert (none.cut, none.size) == (POLICIES, 0)
+
+
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="no Chromium on this machine")
 def test_a_browser_draws_it(written: tuple[Report, str], tmp_path: Path) -> None:
     """In Chromium, without a network: the page comes to its end, with three charts and the table of the worst sessions drawn."""
@@ -196,4 +340,4 @@ def test_a_browser_draws_it(written: tuple[Report, str], tmp_path: Path) -> None
     assert 'data-ready="true"' in drawn
     for chart in ("front", "composition", "cache"):
         assert re.search(rf'<div id="{chart}"[^>]*>.*?<svg', drawn, re.DOTALL)
-    assert drawn.count("<tr tabindex") == 6
+    assert drawn.count("<tr tabindex") == 2

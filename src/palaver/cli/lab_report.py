@@ -67,6 +67,7 @@ def as_data(made: Report, pictures: tuple[Path, ...]) -> dict[str, Any]:
         "bytes": made.size,
         "sessions": list(made.sessions),
         "left_out": dict(made.left_out),
+        "shortened": dict(made.shortened),
         "pictures": [str(one) for one in pictures],
     }
 
@@ -76,5 +77,7 @@ def say(made: Report, pictures: tuple[Path, ...]) -> None:
     output().print(f"Report: {visible(str(made.path))}")
     for one in pictures:
         output().print(f"Picture: {visible(str(one))}")
+    for key, why in made.shortened.items():
+        errors().print(f"Of session {key} something is left out: {visible(why)}.")
     for key, why in made.left_out.items():
         errors().print(f"The views of session {key} could not be made again: {visible(why)}", style="yellow")

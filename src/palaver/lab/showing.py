@@ -47,6 +47,8 @@ def command(run: Run, row: CallRow, source: str) -> str:
     words = ["palaver", "lab", source, "--policies", row.policy, "--model", run.model, "--window", str(run.window)]
     words += ["--budget", str(run.budget)] if run.budget is not None else []
     words += ["--stand-in", row.stand_in] if row.stand_in != "fold" else []
+    lives = run.prices["lifetime"]
+    words += ["--cache", f"{lives:g}"] if lives != sheet(run.model).lifetime else []
     return shlex.join([*words, "--show", f"{row.session}:{row.call}"])
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from palaver.lab.results import ReplayRow
 
-__all__ = ["Worst", "chosen", "worst"]
+__all__ = ["Told", "Worst", "chosen", "told", "worst"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +23,7 @@ class Worst:
         bill: What the session cost.
         least: What it cost under the policy that was cheapest on it.
         broken: Laws broken.
-        status: `ok` or `failed`.
+        status: `ok`, `failed` or `stopped`.
     """
 
     session: str
@@ -47,7 +48,7 @@ def worst(replays: Iterable[ReplayRow], stand_in: str) -> tuple[Worst, ...]:
         replays: The replays.
         stand_in: The stand-in whose replays count.
     """
-    rows = [row for row in replays if row.stand_in == stand_in and row.calls]
+    rows = [row for row in replays if row.stand_in == stand_in and (row.calls or row.status != "ok")]
     least: dict[str, float] = {}
     for row in rows:
         if row.status == "ok" and not row.infeasible:
@@ -83,3 +84,32 @@ def chosen(found: Sequence[Worst], front: Sequence[str], most: int) -> tuple[str
             if rank < len(lists[name]) and len(keys) < most:
                 keys.setdefault(lists[name][rank])
     return tuple(keys)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """A session, under the policy that did worst on it.
+
+    Attributes:
+        worst: How it did.
+        failed: The other policies that failed on it or broke laws, the worst first.
+    """
+
+    worst: Worst
+    failed: tuple[str, ...]
+
+
+def told(found: Iterable[Worst], most: int) -> tuple[Told, ...]:
+    """Give each session once, the worst first.
+
+    Args:
+        found: All sessions under all policies, the worst first.
+        most: How many sessions at most.
+    """
+    sessions: dict[str, list[Worst]] = {}
+    for one in found:
+        sessions.setdefault(one.session, []).append(one)
+    return tuple(
+        Told(worst=first, failed=tuple(one.policy for one in others if one.status != "ok" or one.broken))
+        for first, *others in islice(sessions.values(), most)
+    )

@@ -20,14 +20,32 @@ function rowsOf(key) {
     for (const values of calls) {
       const row = { policy };
       data.columns.forEach((column, at) => (row[column] = values[at]));
-      found.push({ ...row, start: row.call - 0.5, end: row.call + 0.5 });
+      found.push({ ...row, start: row.call - 0.5 });
     }
   }
   return found;
 }
 
+// What is drawn of a session: `end` says where a call's place in the chart ends, and is missing where there is none.
+const drawnOf = (rows) => rows.filter((row) => row.end !== null).map((row) => ({ ...row, policy: data.names[row.policy] || row.policy, own: row.policy }));
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const night = {
+  axis: { gridColor: "#2d343c", domainColor: "#66727f", tickColor: "#66727f", labelColor: "#b4bec8", titleColor: "#b4bec8" },
+  header: { labelColor: "#dde3e9" },
+  legend: { labelColor: "#b4bec8" },
+};
+
+function looked(spec) {
+  if (!dark.matches) return spec;
+  const config = { ...spec.config };
+  for (const [part, words] of Object.entries(night)) config[part] = { ...config[part], ...words };
+  return { ...spec, background: null, config };
+}
+
 async function draw(id, spec, rows, clicked) {
-  const chart = await vegaEmbed(by(id), { ...spec, data: { values: rows } }, { actions: false, renderer: "svg" });
+  const renderer = rows.length > 3000 ? "canvas" : "svg"; // so many elements would take a browser's breath
+  const chart = await vegaEmbed(by(id), { ...looked(spec), data: { values: rows } }, { actions: false, renderer });
   chart.view.addEventListener("click", (event, item) => item && item.datum && clicked(item.datum));
 }
 
@@ -40,9 +58,10 @@ async function choose(key) {
   by("session").value = key;
   const session = data.sessions[key];
   by("about").textContent = `${session.format}, ${whole.format(session.messages)} messages, ${whole.format(session.calls)} calls; ${session.source}`;
-  const rows = rowsOf(key);
-  await draw("composition", data.specs.composition, rows, (datum) => datum.call && show(key, datum.policy, datum.call));
-  await draw("cache", data.specs.cache, rows, (datum) => datum.call && show(key, datum.policy, datum.call));
+  by("gap").textContent = data.gaps[key] ? `Left out of this page: ${data.gaps[key]}. The command that a call names shows it.` : "";
+  const rows = drawnOf(rowsOf(key));
+  await draw("composition", data.specs.composition, rows, (datum) => datum.call && show(key, datum.own, datum.call));
+  await draw("cache", data.specs.cache, rows, (datum) => datum.call && show(key, datum.own, datum.call));
 }
 
 function show(key, policy, call) {
@@ -87,12 +106,15 @@ function shown(key, policy, call, digest) {
 function worstTable() {
   const table = element("table");
   const head = element("tr");
-  for (const title of ["policy", "session", "not in view", "of", "bill", "over the cheapest", "laws broken"]) head.append(element("th", title));
+  head.append(element("th", "session"), element("th", "under", { class: "name" }));
+  for (const title of ["not in view", "of", "bill", "over the cheapest", "laws broken"]) head.append(element("th", title));
   table.append(head);
   for (const one of data.worst) {
-    const line = element("tr", undefined, { tabindex: "0", class: one.status !== "ok" || one.broken ? "bad" : "" });
-    const name = data.sessions[one.session].name || one.session;
-    const cells = [one.policy, name.slice(0, 48), whole.format(one.lost), whole.format(one.references), money(one.bill), money(one.bill - one.least)];
+    const line = element("tr", undefined, { tabindex: "0", class: one.status !== "ok" || one.broken || one.failed.length ? "bad" : "" });
+    const name = (data.sessions[one.session].name || data.sessions[one.session].source).slice(0, 60);
+    const also = one.failed.length ? ` (also failed: ${one.failed.map((policy) => data.names[policy] || policy).join(", ")})` : "";
+    line.append(element("td", `${name} · ${one.session}`, { class: "name" }), element("td", (data.names[one.policy] || one.policy) + also, { class: "name" }));
+    const cells = [whole.format(one.lost), whole.format(one.references), money(one.bill), money(one.bill - one.least)];
     cells.push(one.status === "ok" ? whole.format(one.broken) : one.status);
     for (const cell of cells) line.append(element("td", cell));
     const open = () => look(one.session, one.policy);
@@ -103,6 +125,7 @@ function worstTable() {
   const around = element("div", undefined, { class: "scroll" });
   around.append(table);
   by("worst").append(around);
+  if (data.all > data.worst.length) by("worst-note").append(` ${whole.format(data.all - data.worst.length)} more sessions are in the folder of the run.`);
 }
 
 async function look(key, policy) {
@@ -110,12 +133,15 @@ async function look(key, policy) {
     await choose(key);
     const lossy = rowsOf(key).filter((row) => row.policy === policy);
     lossy.sort((one, two) => two.references - two.in_view - (one.references - one.in_view) || one.call - two.call);
-    if (lossy.length) show(key, policy, lossy[0].call);
-    return;
+    if (lossy.length) {
+      show(key, policy, lossy[0].call);
+      return;
+    }
   }
   by("call").hidden = false;
-  by("call-title").textContent = data.sessions[key].name || key;
-  by("call-facts").textContent = "This session is not kept call by call in the report.";
+  by("call-title").textContent = `${data.sessions[key].name || key} under ${policy}`;
+  const why = data.chosen[key] ? "the policy did not come to its first call" : data.gaps[key] || "a page holds some sessions only, and this is not one of them";
+  by("call-facts").textContent = `It is not shown call by call here: ${why}.`;
   by("call-command").textContent = data.commands[key][policy] + "1";
   by("view").replaceChildren();
   by("call").scrollIntoView({ behavior: "smooth" });
@@ -128,8 +154,9 @@ for (const key of Object.keys(data.chosen)) {
 by("session").addEventListener("change", () => choose(by("session").value));
 worstTable();
 await draw("front", data.specs.front, data.policies, (datum) => {
-  const found = data.worst.find((one) => one.policy === datum.policy) || { session: Object.keys(data.chosen)[0], policy: datum.policy };
-  if (found.session) look(found.session, found.policy);
+  const session = data.first[datum.policy] || Object.keys(data.chosen)[0];
+  if (session) look(session, datum.policy);
 });
+dark.addEventListener("change", () => location.reload());
 if (Object.keys(data.chosen).length) await choose(Object.keys(data.chosen)[0]);
 document.documentElement.dataset.ready = "true";

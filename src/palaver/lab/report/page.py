@@ -87,11 +87,17 @@ def _table(table: Table) -> Iterator[str]:
     yield "<th>cuts</th><th>infeasible</th><th>laws broken</th></tr>"
     for row in table.rows:
         kind = "best" if row.best else "bad" if row.status != "ok" or row.broken else ""
-        name = named(row, table.run) + ("" if row.status == "ok" else f" ({row.status})")
-        yield f'<tr class="{kind}"><td>{"* " if row.best else ""}{escape(name)}</td>'
+        name = named(row, table.run) + _status(row)
+        yield f'<tr class="{kind}"><td class="name">{"* " if row.best else ""}{escape(name)}</td>'
         yield from (f"<td>{_cell(row, name, form, table.run)}</td>" for name, _, form in _COLUMNS)
         yield f"<td>{row.cuts:,}</td><td>{row.infeasible:,}</td><td>{row.broken:,}</td></tr>"
     yield "</table></div>"
+
+
+def _status(row: PolicyRow) -> str:
+    if row.status == "failed":
+        return f" (failed on {row.failed:,} of {row.sessions + row.failed:,})"
+    return "" if row.status == "ok" else f" ({row.status})"
 
 
 def _cell(row: PolicyRow, name: str, form: str, run: Run) -> str:

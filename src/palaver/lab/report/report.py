@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ from palaver.errors import InvalidInput, PalaverError
 from palaver.lab.loading import loaded
 from palaver.lab.prices import sheet
 from palaver.lab.report import specs
-from palaver.lab.report.chosen import Worst, chosen, worst
+from palaver.lab.report.chosen import Told, Worst, chosen, told, worst
 from palaver.lab.report.drawing import bundle, picture
 from palaver.lab.report.page import named, page
 from palaver.lab.report.views import Views, views_of
@@ -25,12 +25,18 @@ from palaver.tokens import counter
 __all__ = ["Report", "write_pictures", "write_report"]
 
 _COLUMNS = (
-    "call", "tokens", *PARTS, "read", "written", "warm", "gap", "mark", "cost", "summary_cost", "recall_cost",
+    "call", "end", "tokens", *PARTS, "read", "written", "warm", "gap", "mark", "cost", "summary_cost", "recall_cost",
     "references", "in_view", "reached", "infeasible", "digest",
 )  # fmt: skip
-"""The attributes of a call that the page has; the call's number is the first."""
+"""What the page has of a call: its attributes, the number first, and where its place in a chart ends."""
 _WORST = 24
 """Lines of the table of the worst sessions."""
+_ROWS = 150_000
+"""Calls of policies that a page holds: a session that has more than there is room for is left out."""
+_WORDS = 24_000_000
+"""Characters of the views that a page holds."""
+_DRAWN = 1_000
+"""Calls that a chart draws of a policy: there are no more pixels for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +48,14 @@ class Report:
         size: Its bytes.
         sessions: The keys of the sessions that it shows call by call.
         left_out: The keys of those whose views could not be made again, with the reason.
+        shortened: The keys of those that are too large for a page, with what is left out of them.
     """
 
     path: Path
     size: int
     sessions: tuple[str, ...]
     left_out: Mapping[str, str]
+    shortened: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +66,12 @@ class _Made:
     table: Table
     worst: tuple[Worst, ...]
     keys: tuple[str, ...]
+    too_large: Mapping[str, str]
+
+    @property
+    def names(self) -> list[str]:
+        """The policies that are shown call by call, in the order of the table."""
+        return [_short(row.policy) for row in self.table.rows if row.stand_in == self.stand_in]
 
     @property
     def stand_in(self) -> str:
@@ -81,19 +95,28 @@ def write_report(folder: Path, path: Path, *, sessions: int = 6, said: Callable[
         InvalidInput: The folder holds no finished run.
         MissingExtra: vl-convert, which brings the charts, is not installed.
     """
-    script = bundle()
     made = _made(folder, sessions)
+    script = bundle()
     views: dict[str, Views] = {}
     left_out: dict[str, str] = {}
-    for key in made.keys:
+    shortened = dict(made.too_large)
+    room = _WORDS
+    for number, key in enumerate(made.keys):
         if said is not None:
             said(f"views of session {key}")
         try:
-            views[key] = _views(made, key)
+            views[key] = found = _views(made, key, room // (len(made.keys) - number))
         except (PalaverError, OSError) as error:
             left_out[key] = str(error)
-    write_atomic(path, [page(made.table, _data(made, views), script)])
-    return Report(path=path, size=path.stat().st_size, sessions=made.keys, left_out=left_out)
+        else:
+            room -= found.size
+            if found.cut:
+                shortened[key] = (
+                    f"its views are too large for a page: those under {', '.join(found.cut)} are not in it, or not all of them"
+                )
+    gaps = {**left_out, **shortened}
+    write_atomic(path, [page(made.table, _data(made, views, gaps), script)])
+    return Report(path=path, size=path.stat().st_size, sessions=made.keys, left_out=left_out, shortened=shortened)
 
 
 def write_pictures(folder: Path, out: Path, *, sessions: int = 1) -> tuple[Path, ...]:
@@ -109,15 +132,17 @@ def write_pictures(folder: Path, out: Path, *, sessions: int = 1) -> tuple[Path,
         MissingExtra: vl-convert is not installed.
     """
     made = _made(folder, sessions)
-    charts = {"front": specs.with_data(specs.front(made.table.run.currency), _policies(made.table))}
+    points = _policies(made.table)
+    charts = {"front": specs.with_data(specs.front(made.table.run.currency, points), points)}
     for key in made.keys:
         rows = [
-            {**row, "policy": policy, "start": row["call"] - 0.5, "end": row["call"] + 0.5}
+            {**row, "policy": _short(policy), "start": row["call"] - 0.5}
             for policy, calls in _calls(made, key).items()
             for row in calls
+            if row["end"] is not None
         ]
-        charts[f"{key}-composition"] = specs.with_data(specs.composition(), rows)
-        charts[f"{key}-cache"] = specs.with_data(specs.cache(), rows)
+        charts[f"{key}-composition"] = specs.with_data(specs.composition(made.names), rows)
+        charts[f"{key}-cache"] = specs.with_data(specs.cache(made.names), rows)
     out.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, chart in charts.items():
@@ -135,19 +160,36 @@ def _made(folder: Path, sessions: int) -> _Made:
             f"{folder} holds no finished run of the lab.",
             hint="Make one with: palaver lab PATH... --model M --out FOLDER (add --resume to finish one).",
         )
-    replays = [row for key in results.sessions() for row in results.replays(key)]
-    found = worst(replays, table.run.stand_ins[0])
-    order = [row.policy for row in table.rows if row.status != "invalid" and row.stand_in == table.run.stand_ins[0]]
-    return _Made(results, table, found, chosen(found, order, sessions))
+    shown = [row.policy for row in table.rows if row.status != "invalid" and row.stand_in == table.run.stand_ins[0]]
+    keys = table.keys or tuple(results.sessions())
+    found = worst((row for key in keys for row in results.replays(key)), table.run.stand_ins[0])
+    held, too_large = _held(results, chosen(found, shown, sessions), len(shown))
+    return _Made(results, table, found, held, too_large)
+
+
+def _held(results: Results, keys: Sequence[str], policies: int) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Give the sessions for whose calls a page has room, and of the others why it has none."""
+    room, held, too_large = _ROWS, [], dict[str, str]()
+    for key in keys:
+        calls = results.session(key).calls
+        if calls * policies <= room:
+            room -= calls * policies
+            held.append(key)
+        else:
+            too_large[key] = (
+                f"its {calls:,} calls under {policies} policies are too many for a page: it is not shown call by call"
+            )
+    return tuple(held), too_large
 
 
 # --- what the page draws ------------------------------------------------------------------------------------------------
 
 
-def _data(made: _Made, views: Mapping[str, Views]) -> dict[str, Any]:
-    run = made.table.run
-    told = made.worst[:_WORST]
-    keys = dict.fromkeys((*made.keys, *(one.session for one in told)))
+def _data(made: _Made, views: Mapping[str, Views], gaps: Mapping[str, str]) -> dict[str, Any]:
+    run, points = made.table.run, _policies(made.table)
+    sessions = told(made.worst, _WORST)
+    first = {one.policy: one.session for one in reversed(made.worst)}
+    keys = dict.fromkeys((*made.keys, *(one.worst.session for one in sessions), *first.values()))
     rows = {key: made.results.session(key) for key in keys}
     chosen_data = {
         key: {
@@ -164,10 +206,18 @@ def _data(made: _Made, views: Mapping[str, Views]) -> dict[str, Any]:
         "parts": list(PARTS),
         "columns": list(_COLUMNS),
         "colours": dict(specs.COLOURS),
-        "policies": _policies(made.table),
-        "specs": {"front": specs.front(run.currency), "composition": specs.composition(), "cache": specs.cache()},
+        "policies": points,
+        "names": {row.policy: _short(row.policy) for row in made.table.rows},
+        "specs": {
+            "front": specs.front(run.currency, points),
+            "composition": specs.composition(made.names),
+            "cache": specs.cache(made.names),
+        },
         "sessions": {key: _about(row) for key, row in rows.items()},
-        "worst": [_told(one) for one in told],
+        "gaps": dict(gaps),
+        "worst": [_told(one) for one in sessions],
+        "all": made.table.sessions,
+        "first": first,
         "chosen": chosen_data,
         "commands": {key: dict(_commands(made, row)) for key, row in rows.items()},
     }
@@ -183,6 +233,7 @@ def _policies(table: Table) -> list[dict[str, Any]]:
             continue
         point: dict[str, Any] = {
             "name": named(row, table.run),
+            "label": _short(named(row, table.run)),
             "policy": row.policy,
             "best": row.best,
             "cuts": row.cuts,
@@ -192,7 +243,12 @@ def _policies(table: Table) -> list[dict[str, Any]]:
             point[f"{name}_low"] = score.value if score.low is None else score.low
             point[f"{name}_high"] = score.value if score.high is None else score.high
         found.append(point)
-    return found
+    return specs.labelled(found)
+
+
+def _short(name: str) -> str:
+    """Give the name of a policy without the folder of its file."""
+    return Path(name).name if ".py:" in name else name
 
 
 def _calls(made: _Made, key: str) -> dict[str, list[dict[str, Any]]]:
@@ -201,8 +257,20 @@ def _calls(made: _Made, key: str) -> dict[str, list[dict[str, Any]]]:
     }
     for row in made.results.calls(key):
         if row.stand_in == made.stand_in:
-            found.setdefault(row.policy, []).append({name: getattr(row, name) for name in _COLUMNS})
+            values = {name: getattr(row, name, None) for name in _COLUMNS}
+            found.setdefault(row.policy, []).append(values)
+    for calls in found.values():
+        _end(calls)
     return {policy: calls for policy, calls in found.items() if calls}
+
+
+def _end(calls: Sequence[dict[str, Any]]) -> None:
+    """Say of calls where their places in a chart end: where the next one that is drawn begins. Of very many only some are drawn, and every cut."""
+    step = -(-len(calls) // _DRAWN)
+    drawn = [call for at, call in enumerate(calls) if at % step == 0 or call["mark"] == "cut"]
+    ends = [*(after["call"] - 0.5 for after in drawn[1:]), *(last["call"] + 0.5 for last in calls[-1:])]
+    for call, end in zip(drawn, ends, strict=True):
+        call["end"] = end
 
 
 def _about(row: SessionRow) -> dict[str, Any]:
@@ -215,17 +283,8 @@ def _about(row: SessionRow) -> dict[str, Any]:
     }
 
 
-def _told(one: Worst) -> dict[str, Any]:
-    return {
-        "session": one.session,
-        "policy": one.policy,
-        "lost": one.lost,
-        "references": one.references,
-        "bill": one.bill,
-        "least": one.least,
-        "broken": one.broken,
-        "status": one.status,
-    }
+def _told(one: Told) -> dict[str, Any]:
+    return {**asdict(one.worst), "failed": list(one.failed)}
 
 
 def _commands(made: _Made, row: SessionRow) -> Iterator[tuple[str, str]]:
@@ -238,7 +297,7 @@ def _commands(made: _Made, row: SessionRow) -> Iterator[tuple[str, str]]:
 # --- the views ----------------------------------------------------------------------------------------------------------
 
 
-def _views(made: _Made, key: str) -> Views:
+def _views(made: _Made, key: str, most: int) -> Views:
     """Make the views of a session again.
 
     Raises:
@@ -246,13 +305,18 @@ def _views(made: _Made, key: str) -> Views:
     """
     row, run = made.results.session(key), made.table.run
     settings = _settings(run)
-    names = [each.policy for each in made.table.rows if each.stand_in == made.stand_in and each.status != "invalid"]
+    stopped = {each.policy for each in made.results.replays(key) if each.status == "stopped"}
+    names = [
+        each.policy
+        for each in made.table.rows
+        if each.stand_in == made.stand_in and each.status != "invalid" and each.policy not in stopped
+    ]
     for found in loaded(Path(row.source)):
         if not isinstance(found, Problem) and found.ordinal == row.ordinal:
             session = Session.of(found, key, run.key, counter(run.model))
             lifetime = run.prices["lifetime"]
             entrants = [entrant_of(name, settings) for name in names]
-            return views_of(session, entrants, made.stand_in, sheet(run.model, lifetime=lifetime))
+            return views_of(session, entrants, made.stand_in, sheet(run.model, lifetime=lifetime), most)
     raise InvalidInput(f"{row.source} does not hold session {key} any more.")
 
 

@@ -6,12 +6,13 @@ data of another session there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from palaver.lab.report.labels import Point, placed
 from palaver.lab.results import PARTS
 
-__all__ = ["COLOURS", "Spec", "cache", "composition", "front", "with_data"]
+__all__ = ["COLOURS", "Spec", "cache", "composition", "front", "labelled", "with_data"]
 
 Spec = dict[str, Any]
 
@@ -20,6 +21,11 @@ COLOURS: Mapping[str, str] = dict(
 )
 """A colour for each part of a view."""
 
+WIDTH, HEIGHT = 780, 360
+"""Pixels of the chart of cost and retention."""
+
+_AIR = 0.12
+"""What an axis is longer than its points are apart, on either side, as a share."""
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _READ, _ANEW = "read from the cache", "read anew"
 _LOOK: Spec = {
@@ -31,26 +37,18 @@ _LOOK: Spec = {
 }
 
 
-def front(currency: str) -> Spec:
+def front(currency: str, points: Sequence[Mapping[str, Any]]) -> Spec:
     """Give the chart of cost and retention: what a session costs against what of it later calls find in view, a point for each policy.
 
     Args:
         currency: The unit of the bills.
+        points: The points (`labelled` gives their labels), from which the ends of the axes follow.
     """
     money = "dollars" if currency == "USD" else currency
+    across, up = (_ends(points, name) for name in ("bill", "frr"))
     place: Spec = {
-        "x": {
-            "field": "bill",
-            "type": "quantitative",
-            "title": f"bill of a session, {money}",
-            "scale": {"zero": False},
-        },
-        "y": {
-            "field": "frr",
-            "type": "quantitative",
-            "title": "of what later calls refer to, in view (FRR)",
-            "scale": {"zero": False},
-        },
+        "x": _axis("bill", f"bill of a session, {money}", across),
+        "y": _axis("frr", "of what later calls refer to, in view (FRR)", up),
     }
     hue: Spec = {
         "field": "best",
@@ -58,17 +56,24 @@ def front(currency: str) -> Spec:
         "scale": {"domain": [True, False], "range": ["#b5651d", "#7f8c9b"]},
         "legend": None,
     }
-    ends = [
-        {"mark": {"type": "rule", "opacity": 0.3}, "encoding": {**place, "x2": {"field": "bill_high"}, "color": hue}},
-        {"mark": {"type": "rule", "opacity": 0.3}, "encoding": {**place, "y2": {"field": "frr_high"}, "color": hue}},
+    ends: list[Spec] = [
+        {
+            "mark": {"type": "rule", "opacity": 0.22, "clip": True},
+            "encoding": {
+                **place,
+                axis: {**place[axis], "field": f"{name}_low"},
+                f"{axis}2": {"field": f"{name}_high"},
+                "color": hue,
+            },
+        }
+        for axis, name in (("x", "bill"), ("y", "frr"))
     ]
-    ends[0]["encoding"]["x"] = {**place["x"], "field": "bill_low"}
-    ends[1]["encoding"]["y"] = {**place["y"], "field": "frr_low"}
     told = ["name", "bill", "frr", "frr_recall", "hits", "regret", "cuts"]
+    text: Spec = {"x": {**place["x"], "field": "label_x"}, "y": {**place["y"], "field": "label_y"}}
     return _chart(
         "policies",
-        width=780,
-        height=360,
+        width=WIDTH,
+        height=HEIGHT,
         layer=[
             {
                 "transform": [{"filter": "datum.best"}],
@@ -77,19 +82,59 @@ def front(currency: str) -> Spec:
             },
             *ends,
             {
-                "mark": {"type": "point", "filled": True, "size": 90, "cursor": "pointer"},
+                "transform": [{"filter": "isValid(datum.lead_x)"}],
+                "mark": {"type": "rule", "opacity": 0.45, "strokeWidth": 0.7},
+                "encoding": {**place, "x2": {"field": "lead_x"}, "y2": {"field": "label_y"}, "color": hue},
+            },
+            {
+                "mark": {"type": "point", "filled": True, "size": 90, "opacity": 0.9, "cursor": "pointer"},
                 "encoding": {**place, "color": hue, "tooltip": [{"field": name} for name in told]},
             },
             {
-                "mark": {"type": "text", "align": "left", "dx": 8, "dy": -6, "fontSize": 11},
-                "encoding": {**place, "text": {"field": "name"}, "color": hue},
+                "mark": {"type": "text", "align": "left", "baseline": "middle", "fontSize": 11, "cursor": "pointer"},
+                "encoding": {**text, "text": {"field": "label"}, "color": hue, "tooltip": [{"field": "name"}]},
             },
         ],
     )
 
 
-def composition() -> Spec:
-    """Give the chart of what a session's requests were made of, call by call, a row for each policy, with the cuts marked."""
+def labelled(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Give points with where their labels stand, in the units of the chart: `label_x`, `label_y`, and `lead_x` where a line leads to it."""
+    across, up = (_ends(points, name) for name in ("bill", "frr"))
+    wide, high = (across[1] - across[0]) / WIDTH, (up[1] - up[0]) / HEIGHT
+    ordered = sorted(points, key=lambda one: (not one["best"], one["bill"], -one["frr"], one["label"]))
+    at = [Point((one["bill"] - across[0]) / wide, (up[1] - one["frr"]) / high, one["label"]) for one in ordered]
+    steps = [point for one, point in zip(ordered, at, strict=True) if one["best"]]
+    return [
+        {
+            **one,
+            "label_x": across[0] + label.x * wide,
+            "label_y": up[1] - label.y * high,
+            "lead_x": None if label.end is None else across[0] + label.end * wide,
+        }
+        for one, label in zip(ordered, placed(at, steps, WIDTH, HEIGHT), strict=True)
+    ]
+
+
+def _ends(points: Sequence[Mapping[str, Any]], name: str) -> tuple[float, float]:
+    """Give the ends of an axis: all points, and some air. Intervals are longer than that wherever sessions differ, which all do."""
+    low = min((one[name] for one in points), default=0.0)
+    high = max((one[name] for one in points), default=1.0)
+    air = (high - low) * _AIR or abs(high) * _AIR or _AIR
+    return low - air, high + air
+
+
+def _axis(field: str, title: str, ends: tuple[float, float]) -> Spec:
+    scale = {"domain": list(ends), "nice": False, "zero": False}
+    return {"field": field, "type": "quantitative", "title": title, "scale": scale}
+
+
+def composition(policies: Sequence[str]) -> Spec:
+    """Give the chart of what a session's requests were made of, call by call, a row for each policy, with the cuts marked.
+
+    Args:
+        policies: The policies, in the order of the rows.
+    """
     ranks = " : ".join(f"datum.part == '{part}' ? {rank}" for rank, part in enumerate(PARTS))
     bars = _stacked(
         [{"fold": list(PARTS), "as": ["part", "size"]}, {"calculate": f"{ranks} : {len(PARTS)}", "as": "rank"}],
@@ -104,11 +149,15 @@ def composition() -> Spec:
             "tooltip": [{"field": "policy"}, {"field": "call"}, {"field": "mark"}],
         },
     }
-    return _rows("calls", [bars, cuts])
+    return _rows("calls", policies, [bars, cuts])
 
 
-def cache() -> Spec:
-    """Give the timeline of the provider's cache: of each request what was read from it and what anew; calls that found it cold are marked."""
+def cache(policies: Sequence[str]) -> Spec:
+    """Give the timeline of the provider's cache: of each request what was read from it and what anew; calls that found it cold are marked.
+
+    Args:
+        policies: The policies, in the order of the rows.
+    """
     bars = _stacked(
         [
             {"fold": ["read", "written"], "as": ["kind", "size"]},
@@ -127,7 +176,7 @@ def cache() -> Spec:
             "tooltip": [{"field": "call"}, {"field": "gap"}],
         },
     }
-    return _rows("calls", [bars, cold])
+    return _rows("calls", policies, [bars, cold])
 
 
 def with_data(spec: Spec, rows: list[dict[str, Any]]) -> Spec:
@@ -158,7 +207,7 @@ def _stacked(transform: list[Spec], hue: Spec, told: tuple[str, ...]) -> Spec:
     }
 
 
-def _rows(name: str, layer: list[Spec]) -> Spec:
+def _rows(name: str, policies: Sequence[str], layer: list[Spec]) -> Spec:
     """Give a chart of small ones below each other, one for each policy, each with a scale of its own: `full` would flatten all others."""
     return _chart(
         name,
@@ -166,7 +215,7 @@ def _rows(name: str, layer: list[Spec]) -> Spec:
             "row": {
                 "field": "policy",
                 "type": "nominal",
-                "sort": None,
+                "sort": list(policies),
                 "header": {"title": "", "labelOrient": "top", "labelAnchor": "start", "labelPadding": 2},
             }
         },

@@ -15,9 +15,6 @@ from palaver.view import Block, View
 
 __all__ = ["Views", "views_of"]
 
-_MOST = 12_000_000
-"""Characters of blocks that one session may bring into a page; views that would bring more are left to the command that shows them."""
-
 
 @dataclass(slots=True)
 class Views:
@@ -27,20 +24,22 @@ class Views:
         units: The blocks: what part of a view each is, who speaks, its handle, why it is shown in another form, and its words.
         views: By policy, for each call: with how many blocks of the view before it begins, and the numbers of those that follow.
         digests: By policy, the digest of each view, by which its row in the results is known.
-        cut: Whether some views were left out because they are too large.
+        size: The characters of the blocks.
+        cut: The policies of which views were left out because all together would have been too large.
     """
 
     units: list[tuple[str, str, str, str, str]] = field(default_factory=list)
     views: dict[str, list[tuple[int, list[int]]]] = field(default_factory=dict)
     digests: dict[str, list[str]] = field(default_factory=dict)
-    cut: bool = False
+    size: int = 0
+    cut: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Give the attributes as JSON values."""
-        return {"units": self.units, "views": self.views, "digests": self.digests, "cut": self.cut}
+        return {"units": self.units, "views": self.views, "digests": self.digests}
 
 
-def views_of(session: Session, entrants: Sequence[Entrant], stand_in: str, prices: Sheet) -> Views:
+def views_of(session: Session, entrants: Sequence[Entrant], stand_in: str, prices: Sheet, most: int) -> Views:
     """Replay a session under each policy, and keep what each call saw.
 
     Args:
@@ -48,33 +47,50 @@ def views_of(session: Session, entrants: Sequence[Entrant], stand_in: str, price
         entrants: The policies.
         stand_in: What stands for a model's summaries.
         prices: The prices.
+        most: Characters of blocks that are kept at most; what would bring more is left to the command that shows it.
     """
-    found = Views()
-    known: dict[tuple[str, str, str, str, str], int] = {}
-    size = 0
-    for entrant in entrants:
-        views: list[tuple[int, list[int]]] = []
-        digests: list[str] = []
-        last: list[int] = []
+    kept = _Kept(most)
+    found = kept.found
+    for number, entrant in enumerate(entrants):
+        kept.begin(entrant.name)
         for dialog in measured(session, entrant, stand_in, prices):
             for step, row in dialog.each(session.row.session):
-                numbers = []
-                for unit in _units(step.view):
-                    if unit not in known:
-                        size += len(unit[4])
-                        known[unit] = len(found.units)
-                        found.units.append(unit)
-                    numbers.append(known[unit])
-                kept = next((at for at, (one, two) in enumerate(zip(last, numbers, strict=False)) if one != two), None)
-                kept = min(len(last), len(numbers)) if kept is None else kept
-                views.append((kept, numbers[kept:]))
-                digests.append(row.digest)
-                last = numbers
-        found.views[entrant.name], found.digests[entrant.name] = views, digests
-        if size > _MOST:
-            found.cut = True
-            break
+                if not kept.take(entrant.name, step.view, row.digest):
+                    found.cut = tuple(each.name for each in entrants[number:])
+                    return found
     return found
+
+
+class _Kept:
+    """Keeps views, one after the other, while they are small enough."""
+
+    def __init__(self, most: int) -> None:
+        self.found = Views()
+        self._most = most
+        self._known: dict[tuple[str, str, str, str, str], int] = {}
+        self._last: list[int] = []
+
+    def begin(self, policy: str) -> None:
+        self.found.views[policy], self.found.digests[policy], self._last = [], [], []
+
+    def take(self, policy: str, view: View, digest: str) -> bool:
+        """Keep a view; tell whether there was room for it."""
+        found, known, last = self.found, self._known, self._last
+        numbers = []
+        for unit in _units(view):
+            if unit not in known:
+                if found.size + len(unit[4]) > self._most:
+                    return False
+                found.size += len(unit[4])
+                known[unit] = len(found.units)
+                found.units.append(unit)
+            numbers.append(known[unit])
+        same = next((at for at, (one, two) in enumerate(zip(last, numbers, strict=False)) if one != two), None)
+        same = min(len(last), len(numbers)) if same is None else same
+        found.views[policy].append((same, numbers[same:]))
+        found.digests[policy].append(digest)
+        self._last = numbers
+        return True
 
 
 def _units(view: View) -> Iterator[tuple[str, str, str, str, str]]:
