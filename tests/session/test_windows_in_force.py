@@ -69,3 +69,33 @@ def test_a_refused_block_stays_refused(five: Dialog) -> None:
 
     shown = [block for one in child.view().exchanges for turn in one.turns for block in turn.blocks]
     assert [block.origin for block in shown] == [Handle(place.dialog, 8, 0)]
+
+
+LABELLING = st.lists(
+    st.tuples(st.sampled_from(["say", "say", "label", "unlabel", "fork"]), st.integers(0, 20)), min_size=4, max_size=25
+)
+
+
+@settings(max_examples=100)
+@given(acts=LABELLING, last_n=st.integers(1, 4), first_k=st.integers(0, 3))
+def test_a_window_keeps_the_labels_on_what_it_keeps(acts: list[tuple[str, int]], last_n: int, first_k: int) -> None:
+    """Labels of a window are those of the whole on the entries that it keeps, wherever they were given, and what is given later is its own."""
+    dialog = Dialog(owner="coder", store=MemoryStore())
+    for number, (act, which) in enumerate(acts):
+        if act == "say":
+            dialog.put_text(f"m{number}")
+        elif act == "fork":
+            dialog = dialog.fork()
+        elif len(dialog.messages):
+            place = dialog.messages.handle(which % len(dialog.messages))
+            dialog.label(place, f"label {number}" if act == "label" else None)
+    child = dialog.fork(last_n, first_k)
+
+    def on_kept(of: Dialog) -> dict[Handle, str]:
+        return {place: label for place, label in of.labels.items() if any(place in span for span in child.spans)}
+
+    kept = on_kept(dialog)
+    assert on_kept(child) == kept
+    if len(dialog.messages):
+        dialog.label(dialog.messages.handle(0), "given later")
+        assert on_kept(child) == kept

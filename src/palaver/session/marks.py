@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from palaver.ids import DialogId
 from palaver.log import Entry, Handle, Label, Pin, Place, Quarantine, Reader, Span, decode_entry
 
 __all__ = ["labels_in", "labels_of", "pins_in", "quarantined_in"]
 
 
 def labels_in(reader: Reader, spans: Sequence[Span]) -> Mapping[Handle, str]:
-    """Give the labels in force: the newest of each entry wins, and None takes it away."""
-    return MappingProxyType(_last(_entries(reader, spans, "label")))
+    """Give the labels in force: the newest of each entry wins, and None takes it away.
+
+    What a fork left out between what it kept is looked through, too: a label that stands there on an entry that was kept is in force.
+    """
+    return MappingProxyType(_last(_entries(reader, _with_gaps(spans), "label", among=spans)))
 
 
 def labels_of(reader: Reader, spans: Sequence[Span]) -> dict[Handle, str]:
@@ -52,11 +56,33 @@ def quarantined_in(reader: Reader, spans: Sequence[Span]) -> Mapping[Handle, str
     return MappingProxyType(found)
 
 
-def _entries(reader: Reader, spans: Sequence[Span], kind: str) -> Iterator[Entry]:
+def _with_gaps(spans: Sequence[Span]) -> list[Span]:
+    """Give, for each dialog, all from the first entry that is held to the last."""
+    reach: dict[DialogId, Span] = {}
+    for span in spans:
+        known = reach.get(span.dialog, span)
+        reach[span.dialog] = Span(span.dialog, min(known.start, span.start), max(known.stop, span.stop))
+    return list(reach.values())
+
+
+def _entries(reader: Reader, spans: Sequence[Span], kind: str, among: Sequence[Span] | None = None) -> Iterator[Entry]:
+    """Give the entries of a kind; of those that are not held, when it is said what is, only the ones that mark what is held."""
     for span in spans:
         for header in reader.headers(span.dialog, span.start, span.stop):
-            if header.kind == kind:
-                yield decode_entry(reader.body(span.dialog, header.seq))
+            if header.kind != kind:
+                continue
+            entry = decode_entry(reader.body(span.dialog, header.seq))
+            place = Handle(span.dialog, header.seq)
+            if (
+                among is None
+                or _held(place, among)
+                or (isinstance(entry, Label) and _held(_handle(entry.target), among))
+            ):
+                yield entry
+
+
+def _held(place: Handle, spans: Sequence[Span]) -> bool:
+    return any(place in span for span in spans)
 
 
 def _handle(place: Place) -> Handle:
