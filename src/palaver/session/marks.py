@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from palaver.ids import DialogId
 from palaver.log import Entry, Handle, Label, Pin, Place, Quarantine, Reader, Span, decode_entry
 
 __all__ = ["labels_in", "labels_of", "pins_in", "quarantined_in"]
@@ -14,9 +13,9 @@ __all__ = ["labels_in", "labels_of", "pins_in", "quarantined_in"]
 def labels_in(reader: Reader, spans: Sequence[Span]) -> Mapping[Handle, str]:
     """Give the labels in force: the newest of each entry wins, and None takes it away.
 
-    What a fork left out between what it kept is looked through, too: a label that stands there on an entry that was kept is in force.
+    What a fork left out is looked through, too: a label that stands there on an entry that was kept is in force.
     """
-    return MappingProxyType(_last(_entries(reader, _with_gaps(spans), "label", among=spans)))
+    return MappingProxyType(_last(_entries(reader, _with_gaps(reader, spans), "label", among=spans)))
 
 
 def labels_of(reader: Reader, spans: Sequence[Span]) -> dict[Handle, str]:
@@ -56,13 +55,15 @@ def quarantined_in(reader: Reader, spans: Sequence[Span]) -> Mapping[Handle, str
     return MappingProxyType(found)
 
 
-def _with_gaps(spans: Sequence[Span]) -> list[Span]:
-    """Give, for each dialog, all from the first entry that is held to the last."""
-    reach: dict[DialogId, Span] = {}
-    for span in spans:
-        known = reach.get(span.dialog, span)
-        reach[span.dialog] = Span(span.dialog, min(known.start, span.start), max(known.stop, span.stop))
-    return list(reach.values())
+def _with_gaps(reader: Reader, spans: Sequence[Span]) -> list[Span]:
+    """Give all that was said up to the end of some spans, in the order of the log: what they hold, and what forks left out before it."""
+    found: list[Span] = []
+    place = spans[-1] if spans else None
+    while place is not None:
+        found.append(Span(place.dialog, 0, place.stop))
+        ranges = reader.node(place.dialog).ranges
+        place = ranges[-1] if ranges else None
+    return found[::-1]
 
 
 def _entries(reader: Reader, spans: Sequence[Span], kind: str, among: Sequence[Span] | None = None) -> Iterator[Entry]:
