@@ -13,6 +13,7 @@ from typing import Annotated, TypeAlias
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from palaver.cli.lab_evidence import say_evidence
 from palaver.cli.lab_report import as_data, reported, say
 from palaver.cli.lab_table import FAULTS, say_table
 from palaver.cli.options import JsonOption
@@ -20,7 +21,7 @@ from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import errors, visible, write
 from palaver.context import POLICIES
 from palaver.errors import InvalidInput
-from palaver.lab import STAND_INS, Settings, ShownCall, Table, run_lab, shown
+from palaver.lab import STAND_INS, Settings, ShownCall, Table, retention, run_lab, shown
 from palaver.lab import Progress as Far
 from palaver.lab.report import Report
 from palaver.transcripts.markdown import markdown
@@ -106,6 +107,13 @@ PngOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--png", metavar="DIR", help="With --report: write its charts as PNG files here as well."),
 ]
+EvidenceOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--evidence",
+        help="PATH is in the shape of LongMemEval: tell instead what views keep of what answers its questions, and what a search finds of it.",
+    ),
+]
 ShowOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--show", metavar="SESSION:CALL", help="Show the view of one call under the first policy instead."),
@@ -134,6 +142,7 @@ def run(
     resamples: ResamplesOption = 1_000,
     report: ReportOption = None,
     png: PngOption = None,
+    evidence: EvidenceOption = False,
     show: ShowOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -157,6 +166,8 @@ def run(
     )
     if show is not None:
         return _show(settings, show, json=json)
+    if evidence:
+        return say_evidence(retention(settings), json=json)
     return _compare(settings, _Output(out, report, png), resume=resume, json=json)
 
 

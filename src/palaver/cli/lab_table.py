@@ -11,7 +11,7 @@ from rich.table import Table as Grid
 from palaver.cli.surroundings import errors, output, visible
 from palaver.lab import FRONT, PolicyRow, Problem, Run, Table
 
-__all__ = ["FAULTS", "say_table"]
+__all__ = ["FAULTS", "place_of", "say_table"]
 
 _PROBLEMS = 12
 """Problems of one kind that are told; --json and the folder have all."""
@@ -124,7 +124,7 @@ def _problems(found: Table) -> None:
             console.print(f"{kind}: {count:,} of {found.sessions:,} sessions ({_some(some)}). {_general(kind)}")
             continue
         for problem in some[:_PROBLEMS]:
-            console.print(f"{kind}: {_where(problem)}{problem.text}", style="yellow")
+            console.print(f"{kind}: {place_of(problem)}{problem.text}", style="yellow")
         if count > _PROBLEMS:
             console.print(f"{kind}: {count - _PROBLEMS:,} more; --json lists them all.", style="yellow")
 
@@ -149,7 +149,8 @@ def _general(kind: str) -> str:
     return _SAID.get(kind, "")
 
 
-def _where(problem: Problem) -> str:
+def place_of(problem: Problem) -> str:
+    """Say what a problem is about, to stand before its text."""
     place = [
         problem.policy,
         Path(problem.source).name if problem.source else "",

@@ -15,6 +15,7 @@ from palaver.lab.results import (
     SessionRow,
     Table,
 )
+from palaver.lab.retention import Kept, Retention, retention
 from palaver.lab.running import Progress, run_lab
 from palaver.lab.scores import FRONT, SCORES
 from palaver.lab.settings import Settings
@@ -30,11 +31,13 @@ __all__ = [
     "STAND_INS",
     "CallRow",
     "Entrant",
+    "Kept",
     "PolicyRow",
     "Problem",
     "Progress",
     "ReplayRow",
     "Results",
+    "Retention",
     "Run",
     "Score",
     "SessionRow",
@@ -45,6 +48,7 @@ __all__ = [
     "command",
     "entrant",
     "examined",
+    "retention",
     "run_lab",
     "sheet",
     "shown",

@@ -7,7 +7,7 @@ Reads files in the shape of LongMemEval (arXiv 2410.10813): a list of objects wi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,10 @@ from palaver.store import MemoryStore, SessionRecord
 from palaver.tokens import ModelCounter
 from palaver.view import View
 
-__all__ = ["DEPTHS", "Evidence", "Found", "Haystack", "Question", "evidence", "haystacks", "searched", "share"]
+__all__ = ["DEPTHS", "Evidence", "Found", "Haystack", "Question", "Ranked", "evidence", "haystacks", "searched"]
 
-DEPTHS = (5, 10)
-"""The k of what a search finds."""
+DEPTHS = (5, 10, 50)
+"""The k of what a search finds: those that LongMemEval reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,28 +74,46 @@ class Evidence:
         question: The question.
         retained: The share of the turns with the answer that it shows word for word; None where none is marked.
         answered: Whether the answer's words stand in it.
+        any: Whether it shows a turn, word for word, of one of the sessions that hold the answer: `recall_any` of all sessions it shows; None
+            where no session holds it.
+        all: The same of all of them: `recall_all`. A view has no ranking, and so no k and no NDCG.
     """
 
     question: str
     retained: float | None
     answered: bool
+    any: float | None
+    all: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What a search for a question finds among the sessions of a history.
+class Ranked:
+    """How well a search ranks what is relevant.
 
     Attributes:
-        question: The question.
-        any: For each k, whether one session with the answer is among the first k.
+        any: For each k, whether one that is relevant is among the first k.
         all: For each k, whether all of them are.
         ndcg: For each k, the discounted gain.
     """
 
-    question: str
     any: Mapping[int, float]
     all: Mapping[int, float]
     ndcg: Mapping[int, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a search for a question finds in a history.
+
+    Attributes:
+        question: The question.
+        sessions: How it ranks the sessions that hold the answer; None where none does: the question is an abstention.
+        turns: How it ranks the turns that hold it; None where none is marked.
+    """
+
+    question: str
+    sessions: Ranked | None
+    turns: Ranked | None
 
 
 def haystacks(path: Path) -> Iterator[Haystack]:
@@ -119,6 +137,9 @@ def haystacks(path: Path) -> Iterator[Haystack]:
 _MOST = 1 << 30
 """Bytes of a file at most."""
 
+_ABSTAINS = "_abs"
+"""How the id of a question ends in LongMemEval that nothing answers: the sessions that it names hold something like it."""
+
 
 def _haystack(one: Mapping[str, Any]) -> Haystack:
     ids = [str(each) for each in one["haystack_session_ids"]]
@@ -130,6 +151,8 @@ def _haystack(one: Mapping[str, Any]) -> Haystack:
     asked = one["questions"] if several else [one["question"]]
     answers = one["answers"] if several else [one["answer"]]
     held = one["answer_session_ids"] if several else [one["answer_session_ids"]]
+    if str(one.get("question_id", "")).endswith(_ABSTAINS):
+        held = [[] for _ in asked]
     return Haystack(
         name=str(one.get("question_id", "")),
         turns=tuple(
@@ -166,46 +189,61 @@ def evidence(haystack: Haystack, entrant: Entrant, counting: ModelCounter) -> tu
     if last is None:
         said = replay.error or "what must be sent is larger than its budget"
         raise InvalidInput(f"{entrant.name} gives no view at the end of {haystack.name}: {said}.")
-    shown = frozenset(
+    shown = {
         places[block.origin.seq]
         for exchange in last.exchanges
         for block in exchange.blocks()
         if block.origin is not None and block.reason is None and block.origin.seq in places
-    )
+    }
+    turns, sessions = {_turn(*place) for place in shown}, sorted({key for key, _ in shown})
     text = _plain("\n".join(words(block.content) for exchange in last.exchanges for block in exchange.blocks()))
     return tuple(
         Evidence(
             question=each.text,
-            retained=retained(
-                {f"{key}#{number}" for key, number in each.turns}, {f"{key}#{number}" for key, number in shown}
-            ),
+            retained=retained({_turn(*place) for place in each.turns}, turns),
             answered=bool(_plain(each.answer)) and _plain(each.answer) in text,
+            any=recall_any_at(sessions, each.sessions, len(sessions)) if each.sessions else None,
+            all=recall_all_at(sessions, each.sessions, len(sessions)) if each.sessions else None,
         )
         for each in haystack.questions
     )
 
 
 def searched(haystack: Haystack) -> tuple[Found, ...]:
-    """Search a history for each question, by BM25 over its turns, and score the sessions that the turns are of.
+    """Search a history for each question, by BM25 over its turns, and score the turns, and the sessions that they are of.
 
-    A session stands where its first turn was found; it is relevant if it holds the answer.
+    A session stands where its first turn was found, once (LongMemEval's granularity `session`); it is relevant if it holds the answer.
     """
     index = Index()
     for _, _, _, text in haystack.turns:
         index.add(text)
     found = []
     for each in haystack.questions:
-        hits = index.search(each.text, first=len(index))
-        ranked = list(dict.fromkeys(haystack.turns[number][0] for number in hits))
+        hits = [haystack.turns[number] for number in index.search(each.text, first=len(index))]
         found.append(
             Found(
                 question=each.text,
-                any={k: recall_any_at(ranked, each.sessions, k) for k in DEPTHS},
-                all={k: recall_all_at(ranked, each.sessions, k) for k in DEPTHS},
-                ndcg={k: ndcg_at(ranked, each.sessions, k) for k in DEPTHS},
+                sessions=_ranked(list(dict.fromkeys(key for key, *_ in hits)), each.sessions),
+                turns=_ranked(
+                    [_turn(key, number) for key, number, *_ in hits], {_turn(*place) for place in each.turns}
+                ),
             )
         )
     return tuple(found)
+
+
+def _ranked(ranked: Sequence[str], relevant: Collection[str]) -> Ranked | None:
+    if not relevant:
+        return None
+    return Ranked(
+        any={k: recall_any_at(ranked, relevant, k) for k in DEPTHS},
+        all={k: recall_all_at(ranked, relevant, k) for k in DEPTHS},
+        ndcg={k: ndcg_at(ranked, relevant, k) for k in DEPTHS},
+    )
+
+
+def _turn(session: str, number: int) -> str:
+    return f"{session}#{number}"
 
 
 def _plain(text: str) -> str:
@@ -236,10 +274,3 @@ def _messages(haystack: Haystack) -> Iterator[Message]:
             yield UserMessage.text(text)
     yield UserMessage.text("I have a question.")
     yield AssistantMessage(contents=(TextContent(content="Ask."),), response_id="the question")
-
-
-def share(kept: Sequence[Evidence]) -> tuple[float | None, float]:
-    """Give the mean retention of questions whose evidence is marked, and the share of questions whose answer is in view."""
-    marked = [each.retained for each in kept if each.retained is not None]
-    answered = sum(each.answered for each in kept) / len(kept) if kept else 0.0
-    return sum(marked) / len(marked) if marked else None, answered

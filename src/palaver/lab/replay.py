@@ -13,6 +13,7 @@ from time import perf_counter
 
 from palaver.context import Composed, Ledger, Meter, compose, planner
 from palaver.context.schedule import Called, Calls
+from palaver.context.schedule.calls import Made
 from palaver.errors import InfeasibleBudget
 from palaver.lab.carried import Carried
 from palaver.lab.entrants import Entrant
@@ -78,7 +79,7 @@ class Replay:
         self._entrant = entrant
         self._rates = rates
         self._ledger = Ledger(meter=meter, sources=_recorded(trace).get)
-        self._made: tuple[Called, ...] = ()
+        self._made = Made()
         self._planner = StandIn(planner(entrant.manager), stand_in, trace, things)
 
     def steps(self) -> Iterator[Step]:
@@ -109,7 +110,7 @@ class Replay:
                 carried.commit(composed.view, log)
             if call.at is not None:
                 place = Handle(self._trace.dialog, call.seq)
-                self._made = (*self._made, Called(place=place, at=call.at, model=self._entrant.model))
+                self._made = self._made.then(Called(place=place, at=call.at, model=self._entrant.model))
 
     def _composed(self, call: Call, view: View) -> Composed | None:
         """Compose a view, with the books as they stood then."""

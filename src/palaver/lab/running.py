@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, replace
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
 
 from palaver.errors import InfeasibleBudget, InvalidInput
 from palaver.lab.entrants import Entrant
@@ -19,14 +18,12 @@ from palaver.lab.scores import table
 from palaver.lab.settings import Settings, entrant_of
 from palaver.lab.stand_ins import STAND_INS
 from palaver.lab.tasks import Asked, Examine, ReplayFile
-from palaver.lab.workers import Began, Crew, Task
+from palaver.lab.workers import worked
 from palaver.lab.writing import Done, Results
 from palaver.messages import canonical_json
 from palaver.tokens import model_info
 
-__all__ = ["Progress", "run_lab"]
-
-_Task = TypeVar("_Task", bound=Task)
+__all__ = ["Progress", "entrants_of", "held_to_laws", "of_policies", "run_lab"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,13 +63,13 @@ def run_lab(
         InvalidInput: A setting is wrong, or the folder holds results already and is not to be taken up.
         UnknownPolicy: There is no policy of some name.
     """
-    entrants, refused = _entrants(settings)
+    entrants, refused = entrants_of(settings)
     prices = sheet(settings.model, lifetime=settings.lifetime)
     run = _run(settings, prices, entrants)
     results = Results(folder)
     _begin(results, run, resume=resume)
-    invalid = refused | _examined(entrants, settings)
-    problems = [*_of_prices(prices), *_of_policies(invalid)]
+    invalid = refused | held_to_laws(entrants, settings)
+    problems = [*_of_prices(prices), *of_policies(invalid)]
     files, missing = files_in(settings.paths)
     problems += missing
     valid = tuple(each.name for each in entrants if each.name not in invalid)
@@ -93,8 +90,13 @@ def run_lab(
 # --- beginning ---------------------------------------------------------------------------------------------------------------
 
 
-def _entrants(settings: Settings) -> tuple[tuple[Entrant, ...], dict[str, tuple[str, ...]]]:
-    """Make the policies; those for which the window is too small come apart, with the reason."""
+def entrants_of(settings: Settings) -> tuple[tuple[Entrant, ...], dict[str, tuple[str, ...]]]:
+    """Make the policies; those for which the window is too small come apart, with the reason.
+
+    Raises:
+        InvalidInput: A setting is wrong.
+        UnknownPolicy: There is no policy of some name.
+    """
     unknown = [each for each in settings.stand_ins if each not in STAND_INS]
     if unknown or not settings.stand_ins:
         raise InvalidInput(
@@ -183,10 +185,10 @@ def _begin(results: Results, run: Run, *, resume: bool) -> None:
     results.begin(run)
 
 
-def _examined(entrants: Sequence[Entrant], settings: Settings) -> dict[str, tuple[str, ...]]:
+def held_to_laws(entrants: Sequence[Entrant], settings: Settings) -> dict[str, tuple[str, ...]]:
     """Hold the policies of a user's to the laws; give what each broke that broke any."""
     tasks = [Examine(name=each.name, settings=settings) for each in entrants if each.own]
-    found = {each[0].name: each[1] for each in _done(tasks, settings) if each is not None}
+    found = {each[0].name: each[1] for each in worked(tasks, settings.jobs, settings.timeout) if each is not None}
     return {task.name: found[task.name] for task in tasks if found[task.name]}
 
 
@@ -208,7 +210,8 @@ def _of_prices(prices: Sheet) -> Iterator[Problem]:
         yield Problem(kind="no price", text=text)
 
 
-def _of_policies(invalid: dict[str, tuple[str, ...]]) -> Iterator[Problem]:
+def of_policies(invalid: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
+    """Give what a reader must know of policies that are not in order."""
     for name, broken in invalid.items():
         for law in broken:
             yield Problem(kind="invalid policy", text=f"It was not replayed: {law}.", policy=name)
@@ -251,7 +254,7 @@ def _over_files(files: Sequence[Path], asked: Asked, progress: Callable[[Progres
 
     found: dict[Path, Done] = {}
     tasks = [ReplayFile(path=path, asked=asked) for path in order]
-    for each in _done(tasks, asked.settings, ready, began):
+    for each in worked(tasks, asked.settings.jobs, asked.settings.timeout, ready=ready, began=began):
         name = ""
         if each is not None:
             task, done = each
@@ -261,15 +264,3 @@ def _over_files(files: Sequence[Path], asked: Asked, progress: Callable[[Progres
             read = sum(sizes[each] for each in found)
             progress(Progress(read, sum(sizes.values()), len(found), len(sessions), name))
     return [found[path] for path in files if path in found]
-
-
-def _done(
-    tasks: Sequence[_Task],
-    settings: Settings,
-    ready: Callable[[_Task], _Task] = lambda task: task,
-    began: Began = lambda _: None,
-) -> Iterator[tuple[_Task, Any] | None]:
-    """Do tasks: in processes of their own where there is a bound to their time or several are to work, else in this one."""
-    if settings.timeout is None and (settings.jobs <= 1 or len(tasks) <= 1):
-        return ((task, task(began)) for task in tasks)
-    return Crew(min(settings.jobs, len(tasks)), settings.timeout, ready=ready, began=began).results(tasks)

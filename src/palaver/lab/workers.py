@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from time import monotonic
@@ -22,7 +22,7 @@ from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from palaver.errors import PalaverError
 
-__all__ = ["Began", "Crew", "Task"]
+__all__ = ["Began", "Crew", "Task", "worked"]
 
 Began: TypeAlias = Callable[[Hashable | None], None]
 """What a task calls with a name of what it begins to do, from where on it has its time; with None where its time does not count."""
@@ -124,6 +124,20 @@ class Crew(Generic[_Task]):
             )
         assert worker.task is not None  # noqa: S101 - only who has a task is heard
         return worker.task.after(worker.doing, why)
+
+
+def worked(
+    tasks: Sequence[_Task],
+    jobs: int,
+    limit: float | None,
+    *,
+    ready: Callable[[_Task], _Task] = lambda task: task,
+    began: Began = lambda _: None,
+) -> Iterator[tuple[_Task, Any] | None]:
+    """Do tasks, by a crew where there is a bound to their time or several are to work, else in this process; as `Crew.results`."""
+    if limit is None and (jobs <= 1 or len(tasks) <= 1):
+        return ((task, task(began)) for task in tasks)
+    return Crew(min(jobs, len(tasks)), limit, ready=ready, began=began).results(tasks)
 
 
 class _Worker(Generic[_Task]):

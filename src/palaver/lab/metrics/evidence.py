@@ -2,7 +2,8 @@
 
 Source: LongMemEval (arXiv 2410.10813): turns marked `has_answer`, sessions named in `answer_session_ids`; recall and NDCG with the formulas of
 its src/retrieval/eval_utils.py: `recall_any` and `recall_all` of the first k, and NDCG with a gain of 1 for each relevant one, where the first
-two places are not discounted differently (gain / log2 of the place, from the second place on).
+two places are not discounted differently (gain / log2 of the place, from the second place on). As there, a question that has nothing relevant has
+a `recall_all` of 1 and all else 0: such questions (its abstentions) are left out of means, as its src/evaluation/print_retrieval_metrics.py does.
 """
 
 from __future__ import annotations
