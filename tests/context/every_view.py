@@ -37,7 +37,7 @@ PARTS = 5
 PERCENTS = range(5, 105, 5)
 THEN = (None, "Go on.")
 MOST_CALLS = 120
-"""Calls of a dialog over which prefixes are compared: all of them, but for two dialogs, of which they are the first, the middle and the last."""
+"""Calls of a dialog over which prefixes are compared; all that most dialogs have."""
 
 PRICES = rates(MODELS["anthropic"])
 """What tokens cost where anything but the first model counts: then policies that have a schedule act by it, too."""
@@ -242,13 +242,7 @@ class Held:
 
     @cached_property
     def _calls(self) -> Sequence[View]:
-        """The dialog as it was whenever its model was called: it ended on the user's words, or on the results of calls."""
-        folding = Folding(self._store, self._store.node(self.view.dialog_id))
-        ends = list(_ends(self._store.headers(self.view.dialog_id)))
-        if len(ends) > MOST_CALLS:
-            third, middle = MOST_CALLS // 3, len(ends) // 2
-            ends = [*ends[:third], *ends[middle : middle + third], *ends[-third:]]
-        return [view for view in map(folding.view, ends) if _asked(view)]
+        return asked(self._store, self.view.dialog_id, MOST_CALLS)
 
 
 def _new(name: str, model: str) -> ContextManager:
@@ -259,6 +253,22 @@ def _new(name: str, model: str) -> ContextManager:
 
 _made = cache(_new)
 """Give a policy that was made before: to look up a model takes longer than to plan for a short conversation."""
+
+
+def asked(store: MemoryStore, dialog_id: DialogId, most: int) -> Sequence[View]:
+    """Give a dialog as it was whenever its model was called: it ended on the user's words, or on the results of calls.
+
+    Args:
+        store: The store.
+        dialog_id: The dialog.
+        most: How many calls to give: where there are more, the first, those in the middle and the last of them.
+    """
+    ends = list(_ends(store.headers(dialog_id)))
+    if len(ends) > most:
+        third, middle = most // 3, len(ends) // 2
+        ends = [*ends[:third], *ends[middle : middle + third], *ends[-third:]]
+    folding = Folding(store, store.node(dialog_id))
+    return [view for view in map(folding.view, ends) if _to_be_answered(view)]
 
 
 def _ends(headers: Iterable[Header]) -> Iterator[Header]:
@@ -279,7 +289,7 @@ def _ends(headers: Iterable[Header]) -> Iterator[Header]:
         yield last
 
 
-def _asked(view: View) -> bool:
+def _to_be_answered(view: View) -> bool:
     """Tell whether a view ends on the user's words, or on the results of calls."""
     newest = view.exchanges[-1] if view.exchanges else None
     return newest is not None and not newest.open and (newest.role is Role.USER or len(newest.turns) > 1)

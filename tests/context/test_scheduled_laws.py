@@ -6,12 +6,12 @@ import pytest
 
 from palaver.context import ContextManager, PriceSheet, Scheduled
 from palaver.ids import BlobId
-from palaver.messages import Role
 from palaver.store.memory import MemoryStore
 from palaver.testing.policy_laws import PolicyLaws, hold, stable
 from palaver.tokens import Budget
 from palaver.transcripts import Importer
-from palaver.view import View, fold
+from palaver.view import fold
+from tests.context.every_view import asked
 from tests.context.helper import COUNTER, size
 from tests.recorded import Recording, recordings
 
@@ -57,30 +57,23 @@ class TestDrawn(PolicyLaws):
 @pytest.mark.parametrize("recording", recordings("claude_code", each=1))
 def test_every_law_holds_on_a_recorded_session(recording: Recording) -> None:
     """A real session, at every point where its model was called: valid for all providers, within budget, prefixes between edits."""
-    _hold(recording, newest=20)
+    _hold(recording, calls=12)
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("recording", recordings("claude_code", "codex", "pi", "tau_bench"))
 def test_every_law_holds_on_all_recorded_sessions(recording: Recording) -> None:
-    """The same for all of them, at their last thousand entries."""
-    _hold(recording, newest=1_000)
+    """The same for all of them, at up to a thousand calls."""
+    _hold(recording, calls=1_000)
 
 
-def _hold(recording: Recording, newest: int) -> None:
+def _hold(recording: Recording, calls: int) -> None:
     store = MemoryStore()
     (imported, *_) = Importer(store, keep_source=False).import_path(recording.path)
     dialog = store.nodes(imported.session_id)[0].dialog_id
-    policy, last = TestBusy().policy(), store.last(dialog).seq
+    policy = TestBusy().policy()
     whole = fold(store, dialog)
     for share in (25, 300):
         budget = Budget.of_input(max(size(whole) * share // 100, 1))
         hold(whole, policy, budget, COUNTER, media=lambda digest: store.blob(BlobId(digest)))
-    views = (fold(store, dialog, at) for at in range(max(0, last - newest), last + 1))
-    stable((view for view in views if _asked(view)), policy, Budget.of_input(max(size(whole) // 2, 1)), COUNTER)
-
-
-def _asked(view: View) -> bool:
-    """Tell whether a model would be called with a view: it ends on the user's words, or on the results of calls."""
-    newest = view.exchanges[-1] if view.exchanges else None
-    return newest is not None and not newest.open and (newest.role is Role.USER or len(newest.turns) > 1)
+    stable(iter(asked(store, dialog, calls)), policy, Budget.of_input(max(size(whole) // 2, 1)), COUNTER)
