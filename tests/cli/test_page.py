@@ -86,9 +86,10 @@ def test_the_commands_print_what_the_page_says(
     monkeypatch.setenv("PALAVER_STORE", str(tmp_path / "store.db"))
     monkeypatch.setenv("COLUMNS", "100")
     page = PAGE.read_text(encoding="utf-8")
-    samples = re.findall(r'^```\w+ title="([\w.]+)"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL)
+    samples = re.findall(r'^```\w+ title="([\w./]+)"\n(.*?)^```$', page, re.MULTILINE | re.DOTALL)
     assert samples
     for name, text in samples:
+        Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text(text, encoding="utf-8")
     update = request.config.getoption("update_examples", default=False)
     shell, written = Shell(), []

@@ -25,6 +25,7 @@ from palaver.cli import (
     lab_report,
     quarantine,
     recall,
+    repo_map,
     retain,
     search,
     sessions,
@@ -72,6 +73,7 @@ for command in (
     stats,
     lab,
     lab_report,
+    repo_map,
 ):
     command.register(app)
 

@@ -121,10 +121,15 @@ def draw(
 
 def _head(repository: Repository) -> str:
     more = "; not all was looked at" if "beyond the limit" in repository.left_out else ""
+    there = f"{_several(len(repository.files), 'file')} with {_several(repository.definitions, 'definition')}"
     return (
-        f"[Map of {len(repository.files):,} files with {repository.definitions:,} definitions, the most used of them shown{more}. "
+        f"[Map of {there}, the most used of them shown{more}. "
         f"{_FILE} begins a line of a file, {_GAP} stands for lines left out.]\n"
     )
+
+
+def _several(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
 def _entries(
