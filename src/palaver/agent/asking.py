@@ -212,6 +212,7 @@ async def _take(run: Run, result: InvokeResult, step: Ask) -> None:
         raise StepsExhausted(run.settings.rounds, session=run.session)
     if kept.is_function_call or (paused(kept) and not step.final):
         run.record(MessageEntry(message=kept))
+        run.turn.response = kept  # a store may redact what it writes: what runs at once gets the arguments that the model gave
         return
     run.look()
     run.session.delivery = kept
