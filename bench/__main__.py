@@ -1,7 +1,7 @@
 """./run bench: what palaver costs, as ratios against the physical limit and the peers, in one run on one machine.
 
     python -m bench [--quick | --full] [NAME...]
-    names: append, async, fork, open, rounds, loop, context, schedule, import, start, doctor, postgres, scale, scale-postgres, lab, peers
+    names: append, async, fork, open, rounds, loop, context, schedule, import, start, doctor, postgres, scale, scale-postgres, lab, map, peers
 
 Each ratio is of medians of interleaved runs: ours, the limit, ours, the limit … so that a machine whose speed drifts drifts for both. The
 limit of a durable append is one row inserted by apsw into a plain table, in a transaction of its own, with WAL and synchronous FULL.
@@ -21,7 +21,21 @@ import apsw
 from rich.console import Console
 from rich.table import Table
 
-from bench import appends, contexts, doctors, imports, loop, openings, peers, postgres, replays, rounds, scale, schedule
+from bench import (
+    appends,
+    contexts,
+    doctors,
+    imports,
+    loop,
+    openings,
+    peers,
+    postgres,
+    replays,
+    repo_maps,
+    rounds,
+    scale,
+    schedule,
+)
 from bench.measure import Row
 
 
@@ -49,6 +63,7 @@ SUITES: Mapping[str, Suite] = {
     "scale": scale.run,
     "scale-postgres": scale.run_postgres,
     "lab": replays.run,
+    "map": repo_maps.run,
     "peers": peers.run,
 }
 
