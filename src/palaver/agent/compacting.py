@@ -81,7 +81,21 @@ async def _approved(run: Run, preview: CompactionPreview) -> None:
     preview.approve()
     run.look()
     run.tracer.compacted(preview.composed)
-    await run.sink.emit(Compacted(preview.tokens_before, preview.tokens_after, preview.policy))
+    await run.sink.emit(_event(preview))
+
+
+def _event(preview: CompactionPreview) -> Compacted:
+    made = preview.summarized
+    return Compacted(
+        preview.tokens_before,
+        preview.tokens_after,
+        preview.policy,
+        trigger=str(preview.attempt.get("trigger", "")),
+        why=str(preview.attempt.get("why", "")),
+        summarizer="" if made is None else made.model,
+        refused=preview.refused,
+        usages=() if made is None else made.usages,
+    )
 
 
 # --- a request that was too long ---------------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from palaver.errors import ProviderError
-from palaver.messages import Message, ToolCallContent, ToolResultContent
+from palaver.messages import Message, ToolCallContent, ToolResultContent, Usage
 from palaver.models import BlockEvent, End, TextDelta, ThinkingDelta, ToolCallDelta, UsageEvent
 from palaver.wire import Request
 
@@ -124,11 +124,21 @@ class Compacted:
         tokens_before: The size of the view before, in tokens as estimated.
         tokens_after: Its size now.
         policy: The policy that made the plan.
+        trigger: The name of what it was made for: `tokens`, `events`, `idle`, `overflow`.
+        why: Why that fired, in one clause.
+        summarizer: The model that was asked for a summary, or empty.
+        refused: Why there is no summary although one was asked for; empty where there is, or none was.
+        usages: What the answers of that model read and wrote.
     """
 
     tokens_before: int
     tokens_after: int
     policy: str
+    trigger: str = ""
+    why: str = ""
+    summarizer: str = ""
+    refused: str = ""
+    usages: tuple[Usage, ...] = ()
     type: Literal["compacted"] = field(default="compacted", init=False)
 
 

@@ -80,6 +80,7 @@ def _read(message: AssistantMessage, model: str) -> SummaryAnswer:
         complete=message.stop_reason is not StopReason.LENGTH,
         calls=len(message.tool_calls()),
         model=message.model or model,
+        usage=message.usage,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from palaver.agent import ModelSummarizer
+from palaver.cli.bill import bill_of
 from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import output
@@ -18,8 +19,9 @@ from palaver.ids import BlobId
 from palaver.models import connect_model
 from palaver.session import CompactionPreview, Dialog, Session
 from palaver.session.preview import place_of
+from palaver.store import Store
 
-__all__ = ["lines_of", "register"]
+__all__ = ["cost_of", "lines_of", "register", "summarizer_of"]
 
 _SHOWN = 12
 """Lines of a preview that say what would go."""
@@ -80,10 +82,7 @@ def compact(  # noqa: PLR0917 - the words of a command
         chosen = found.dialog(dialog_of(found, dialog))
         if undo:
             return _undo(chosen, json=json)
-        summarises = None
-        if summarizer is not None:
-            provider, name = connect_model(summarizer)
-            summarises = ModelSummarizer(provider, name, media=lambda digest: source.blob(BlobId(digest)))
+        summarises = None if summarizer is None else summarizer_of(summarizer, source)
         made = chosen.compact(focus=focus, policy=by, budget=budget, summarizer=summarises, model=model)
         if not json:
             for line in lines_of(made):
@@ -97,6 +96,17 @@ def compact(  # noqa: PLR0917 - the words of a command
         else:
             output().print("Nothing was written.")
     return Exit.OK
+
+
+def summarizer_of(spec: str, store: Store) -> ModelSummarizer:
+    """Give what asks a model for summaries; images of the conversation come from the store.
+
+    Raises:
+        InvalidInput: The text names no model.
+        MissingExtra: The package of its provider is not installed.
+    """
+    provider, name = connect_model(spec)
+    return ModelSummarizer(provider, name, media=lambda digest: store.blob(BlobId(digest)))
 
 
 def _approved(made: CompactionPreview) -> object:
@@ -138,9 +148,17 @@ def lines_of(made: CompactionPreview) -> list[str]:
     places += [f"  - {place}: shown in part" for place in made.shortened]
     lines += places if len(places) <= _SHOWN else [*places[:_SHOWN], f"  … {len(places) - _SHOWN} more"]
     lines += [f"  no summary: {made.refused}"] if made.refused else []
+    lines += [f"  {cost}"] if (cost := cost_of(made)) else []
     for text in made.inserted:
         lines += ["  What stands in their place:", *(f"  | {line}" for line in text.splitlines())]
     return lines
+
+
+def cost_of(made: CompactionPreview) -> str:
+    """Say what the model that was asked for a summary read and wrote, and what that cost; an empty text where none was."""
+    if made.summarized is None or not made.summarized.usages:
+        return ""
+    return f"asked {made.summarized.model or 'a model'} for a summary: {bill_of(made.summarized.usages, made.summarized.model)}"
 
 
 def constraints(

@@ -8,12 +8,13 @@ from typing import Any
 from palaver.context.summary import Breaker, Summarized
 from palaver.context.triggers import Figures, Fired
 from palaver.log import Compaction, Custom, Entry, Header, Span, decode_entry
+from palaver.messages import Usage, thaw
 from palaver.session.composing import tokens_of
 from palaver.store.protocol import Store
 from palaver.tokens import model_info
 from palaver.view import View
 
-__all__ = ["REJECTED", "attempt_of", "breaker_of", "figures_of", "rejection"]
+__all__ = ["REJECTED", "attempt_of", "breaker_of", "figures_of", "rejection", "summaries_of"]
 
 REJECTED = "palaver.compaction"
 """The custom entry of a compaction that was previewed and rejected. One that was approved is a compaction, with its attempt in it."""
@@ -38,6 +39,8 @@ def attempt_of(trigger: Fired, focus: str, summarized: Summarized | None) -> Map
             "failures": summarized.breaker.failures,
             "at": summarized.breaker.at,
         }
+        if summarized.usages:
+            attempt["summary"]["usage"] = [thaw(usage) for usage in summarized.usages]
     return attempt
 
 
@@ -60,6 +63,13 @@ def breaker_of(store: Store, spans: Sequence[Span]) -> Breaker:
                 if tried is not None:
                     return Breaker(failures=int(tried.get("failures", 0)), at=int(tried.get("at", 0)))
     return Breaker()
+
+
+def summaries_of(entry: Entry) -> tuple[tuple[str, Usage], ...]:
+    """Give what the answers of a summariser used that an entry tells of, each with the model; also of one that was refused or rejected."""
+    summary = _tried(entry) or {}
+    said = summary.get("usage", ())
+    return tuple((str(summary.get("model", "")), Usage(one)) for one in said if isinstance(one, Mapping))
 
 
 def _tried(entry: Entry) -> Mapping[str, Any] | None:

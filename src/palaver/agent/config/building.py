@@ -7,13 +7,16 @@ from typing import Any, TypeVar
 
 from palaver.agent.agent import Agent
 from palaver.agent.building import build_invoker
+from palaver.agent.config.keeping import compacting, remembering
 from palaver.agent.config.specs import AgentSpec, Config
 from palaver.agent.invoking import Invoker
 from palaver.context import ContextManager, policy
+from palaver.context.policies.full import FullContext
 from palaver.errors import InfeasibleBudget, InvalidInput, NotFound, PalaverError
 from palaver.messages import canonical_json, thaw
 from palaver.models.retry import Retry
 from palaver.prompts import Format, Prompt, Runtime, get_default_runtime
+from palaver.session.memory import CoreMemory, recall_tools
 from palaver.store import Store
 from palaver.tokens import Budget
 from palaver.tools import MCP, Function
@@ -62,13 +65,22 @@ def build_agents(
         MissingExtra: A provider's package is not installed.
     """
     shared: dict[bytes, Invoker] = {}
+    memories: dict[str, CoreMemory] = {}
     return {
-        name: build_agent(config[name], runtime=runtime, llm_invoker=llm_invoker, store=store, kind=kind, shared=shared)
+        name: build_agent(
+            config[name],
+            runtime=runtime,
+            llm_invoker=llm_invoker,
+            store=store,
+            kind=kind,
+            shared=shared,
+            memories=memories,
+        )
         for name in (config if names is None else names)
     }
 
 
-def build_agent(
+def build_agent(  # noqa: PLR0913 - all but the first by keyword
     spec: AgentSpec,
     *,
     runtime: Runtime | None = None,
@@ -76,6 +88,7 @@ def build_agent(
     store: Store | None = None,
     kind: Callable[..., Agent] = Agent,
     shared: dict[bytes, Invoker] | None = None,
+    memories: dict[str, CoreMemory] | None = None,
 ) -> Agent:
     """Build one agent, as `build_agents` does.
 
@@ -86,14 +99,16 @@ def build_agent(
         store: Where its dialogs lie.
         kind: What makes an agent of its settings.
         shared: Invokers by their description, to be looked into and added to.
+        memories: Core memories by name, to be looked into and added to.
     """
     known = runtime or get_default_runtime()
     settings = spec.settings
-    return kind(
+    invokers = {} if shared is None else shared
+    agent = kind(
         spec.name,
         _prompt(spec, known),
         spec.model_name,
-        llm_invoker or _invoker(spec, known, {} if shared is None else shared),
+        llm_invoker or _invoker(spec, known, invokers),
         context_manager=_manager(spec, known),
         budget=_budget(spec),
         tools=_tools(spec, known),
@@ -102,6 +117,17 @@ def build_agent(
         runtime=known,
         **{name: thaw(settings[name]) for name in _PLAIN if name in settings},
     )
+    agent.compact = compacting(
+        spec,
+        agent,
+        _used,
+        lambda given: policy(given, spec.model_name, runtime=known) or FullContext(),
+        lambda given: _described(given, known, invokers),
+    )
+    agent.memory = remembering(spec, agent, _used, {} if memories is None else memories)
+    if settings.get("recall"):
+        agent.tools = (*agent.tools, *recall_tools())
+    return agent
 
 
 # --- what a specification refers to ----------------------------------------------------------------------------------------
@@ -189,12 +215,16 @@ def _retry(spec: AgentSpec) -> Retry | None:
 
 def _invoker(spec: AgentSpec, runtime: Runtime, shared: dict[bytes, Invoker]) -> Invoker:
     given = spec.settings.get("invoker", _DEFAULT_INVOKER)
-    described: dict[str, Any] = (
-        {"invoker": given} if isinstance(given, str) else {"invoker": _DEFAULT_INVOKER, **thaw(given)}
-    )
+    invoker: Invoker = _used(spec, ("invoker",), lambda: _described(thaw(given), runtime, shared))
+    return invoker
+
+
+def _described(given: Any, runtime: Runtime, shared: dict[bytes, Invoker]) -> Invoker:  # noqa: ANN401 - a name, or a mapping
+    """Give the invoker of a description; whatever is described alike is one."""
+    described: dict[str, Any] = {"invoker": given} if isinstance(given, str) else {"invoker": _DEFAULT_INVOKER, **given}
     key = canonical_json(described)
     if key not in shared:
-        shared[key] = _used(spec, ("invoker",), lambda: _made(described, runtime))
+        shared[key] = _made(described, runtime)
     return shared[key]
 
 

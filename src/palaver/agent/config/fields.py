@@ -57,6 +57,12 @@ def _figures(value: object) -> str:
     return "" if isinstance(value, dict) or not _count(value) else "a whole number, or a mapping"
 
 
+def _switch(value: object) -> str:
+    return (
+        "" if value is None or isinstance(value, bool) or not _named(value) else "true or false, a name, or a mapping"
+    )
+
+
 def _interface(value: object) -> str:
     return "" if value in ("completion", "response") else "completion or response"
 
@@ -81,6 +87,9 @@ FIELDS: Mapping[str, Check] = MappingProxyType(
         "on_refused": _refusal,
         "context_manager": _or_null(_named),
         "budget": _or_null(_figures),
+        "compact": _switch,
+        "memory": _switch,
+        "recall": _flag,
         "tools": _texts,
         "mcp_servers": _mappings,
         "addon_args": _mapping,
@@ -94,6 +103,11 @@ FIELDS: Mapping[str, Check] = MappingProxyType(
 
 _HINTS: Mapping[str, str] = MappingProxyType(
     {
+        **dict.fromkeys(
+            ("summarizer", "summariser", "triggers", "focus"),
+            "It stands under `compact`, with what else compacting takes.",
+        ),
+        "blocks": "It stands under `memory`.",
         "base": "Configurations do not include others: write what agents share under `global`.",
         **dict.fromkeys(
             ("temperature", "max_tokens", "top_p", "max_completion_tokens", "reasoning_effort", "seed", "stop"),

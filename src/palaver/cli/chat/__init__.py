@@ -70,6 +70,15 @@ def run(
     budget: Annotated[
         int | None, typer.Option("--budget", metavar="N", min=1, help="Tokens that a request may occupy.")
     ] = None,
+    summarizer: Annotated[
+        str | None,
+        typer.Option(
+            "--summarizer",
+            metavar="SPEC",
+            help="A model that summarises beside the record when what the model sees is made smaller, such as openai/gpt-4o-mini. "
+            "It is then made smaller by itself as well, at 0.8 of the window or of --budget.",
+        ),
+    ] = None,
     yes: Annotated[
         bool, typer.Option("--yes", help="Run calls that need somebody's agreement without a question.")
     ] = False,
@@ -97,6 +106,7 @@ def run(
         agent=agent,
         policy=policy,
         budget=budget,
+        summarizer=summarizer,
         session=session,
     )
     source = redacted_store(open_store(name), redact)

@@ -10,9 +10,9 @@ from palaver.cli.compacting import lines_of
 from palaver.errors import InvalidInput
 from palaver.session.composing import tokens_of
 
-__all__ = ["compact", "undo"]
+__all__ = ["POLICY", "compact", "undo"]
 
-_POLICY = "palaver"
+POLICY = "palaver"
 """What compacts where the chat has no policy: it keeps the conversation's facts, and needs no model."""
 
 _LINES = 16
@@ -31,8 +31,10 @@ def compact(talk: Talk, screen: Screen, focus: str, agreed: Callable[[str], bool
     Raises:
         InvalidInput: Nothing can be left out.
     """
-    policy = talk.agent.context_manager or _POLICY
-    made = talk.dialog.reload().compact(focus=focus, policy=policy, model=talk.agent.model)
+    how = talk.agent.compact
+    policy = talk.agent.context_manager or (POLICY if how is None else how.policy)
+    summarizer = None if how is None else how.summarizer
+    made = talk.dialog.reload().compact(focus=focus, policy=policy, model=talk.agent.model, summarizer=summarizer)
     if not made.worthwhile:
         raise InvalidInput(
             "There is nothing to gain: the newest message and what belongs to it stay in every view.",

@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+from palaver.cli.bill import Bill
 from palaver.cli.calls import numbered
-from palaver.cli.chat.bill import Bill
 from palaver.cli.chat.screen import one_line
 from palaver.cli.chat.talk import Talk
 from palaver.log import MessageEntry, decode_entry
 from palaver.messages import thaw
+from palaver.session.attempts import summaries_of
 from palaver.session.composing import tokens_of
 from palaver.tools import Toolbox
 from palaver.transcripts.markdown import markdown
@@ -75,6 +76,8 @@ def cost_lines(talk: Talk) -> Iterator[str]:
             entry = decode_entry(body)
             if isinstance(entry, MessageEntry) and entry.message.usage:
                 by_model.setdefault(entry.message.model or "unknown", Bill()).add(entry.message)
+            for model, usage in summaries_of(entry):
+                by_model.setdefault(f"{model or 'unknown'}, for summaries", Bill()).use(usage, model, entry.at)
     branch = Bill()
     for message in talk.dialog.reload().messages:
         branch.add(message)

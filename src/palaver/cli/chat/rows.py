@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from palaver.agent import AgentCallSession, AgentEvent, CallEnded
+from palaver.agent import AgentCallSession, AgentEvent, CallEnded, Compacted
+from palaver.cli.bill import bill_of
 from palaver.messages import ToolCallContent, thaw
 
 __all__ = ["event_row"]
@@ -38,6 +39,13 @@ def _ended(event: CallEnded) -> Fields:
         "text": text[:_TEXT],
         **cut,
     }
+
+
+def _compacted(event: Compacted) -> Fields:
+    said = ("tokens_before", "tokens_after", "policy", "trigger", "why", "summarizer", "refused")
+    bill = bill_of(event.usages, event.summarizer)
+    cost = {"read": bill.read, "written": bill.written, "dollars": bill.dollars}
+    return {**{name: getattr(event, name) for name in said}, "cost": cost}
 
 
 def _finished(session: AgentCallSession) -> Fields:
@@ -76,7 +84,7 @@ _FIELDS: Mapping[str, Callable[[Any], Fields]] = MappingProxyType(
             "error": {"kind": type(event.error).__name__, "message": event.error.message},
             "wait": event.wait,
         },
-        "compacted": lambda event: {name: getattr(event, name) for name in ("tokens_before", "tokens_after", "policy")},
+        "compacted": _compacted,
         "decision_awaited": lambda event: {"calls": [_call(call) for call in event.calls]},
         "turn_finished": lambda event: _finished(event.session),
     }

@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from palaver.agent import Agent, ProviderInvoker, build_agent, load_config
+from palaver.agent import Agent, AutoCompact, ProviderInvoker, build_agent, load_config
+from palaver.cli.chat.compacting import POLICY
 from palaver.cli.chat.servers import Servers, declared
 from palaver.cli.chat.talk import MODEL, Talk
 from palaver.cli.chat.tool_files import tools_of
+from palaver.cli.compacting import summarizer_of
 from palaver.context import policy
+from palaver.context.triggers import Tokens
 from palaver.errors import InvalidInput, NotFound, UnknownSession
 from palaver.models import ScriptedProvider, connect_model
 from palaver.models.connect import PREFIXES
@@ -45,6 +48,7 @@ class Wanted:
     agent: str | None = None
     policy: str | None = None
     budget: int | None = None
+    summarizer: str | None = None
     session: str | None = None
     notes: list[str] = field(default_factory=list)
 
@@ -153,6 +157,10 @@ def _shape(wanted: Wanted, agent: Agent) -> None:
         agent.context_manager = policy(wanted.policy, agent.model, runtime=agent.runtime)
     if wanted.budget is not None:
         agent.budget = wanted.budget
+    if wanted.summarizer is not None:
+        triggers = (Tokens() if wanted.budget is None else Tokens(limit=max(1, wanted.budget * 8 // 10)),)
+        how = agent.compact or AutoCompact(policy=agent.context_manager or POLICY, triggers=triggers)
+        agent.compact = replace(how, summarizer=summarizer_of(wanted.summarizer, agent.store))
 
 
 # --- which session --------------------------------------------------------------------------------------------------------------

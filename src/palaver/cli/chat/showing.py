@@ -14,6 +14,7 @@ from palaver.agent import (
     Quarantined,
     Retrying,
 )
+from palaver.cli.bill import bill_of
 from palaver.cli.chat.screen import Screen, one_line
 from palaver.messages import ImageContent, ToolResultContent
 from palaver.models import BlockEvent, TextDelta, ThinkingDelta, ToolCallDelta
@@ -65,8 +66,9 @@ class Showing:
                 )
             case AnswerRefused(error=error):
                 self._aside(f"! The answer was not what was asked for ({one_line(error)}); asking again …", "yellow")
-            case Compacted(tokens_before=before, tokens_after=after):
-                self._aside(f"! Too long for the model: compacted from {before:,} to {after:,} tokens.", "yellow")
+            case Compacted():
+                for line in _compacted(event):
+                    self._aside(line, "yellow")
             case Quarantined(handle=handle, reason=reason):
                 self._aside(f"! {one_line(reason)} Set aside: {handle}; asking again without it …", "yellow")
             case Delivered(message=message):
@@ -128,6 +130,18 @@ class Showing:
         self._aside(f"<- {event.call.name}{ending}{took}", "red" if event.result.is_error else "cyan")
         for line in _shown(event.result):
             self._aside(f"   {line}")
+
+
+def _compacted(event: Compacted) -> list[str]:
+    """Say that what the model sees was made smaller, why, and what a summary of it cost."""
+    long = event.trigger in {"overflow", ""}
+    why = "Too long for the model" if long else event.why[:1].upper() + event.why[1:]
+    lines = [f"! {why}: compacted from {event.tokens_before:,} to {event.tokens_after:,} tokens. /undo takes it back."]
+    if event.usages:
+        lines.append(f"  A summary, by {event.summarizer}: {bill_of(event.usages, event.summarizer)}")
+    if event.refused:
+        lines.append(f"  No summary: {one_line(event.refused, _WIDTH)}")
+    return lines
 
 
 def _shown(result: ToolResultContent) -> list[str]:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from palaver.agent import AgentCallSession, AgentEvent, Decision, decide
-from palaver.cli.chat.bill import Bill
+from palaver.cli.bill import Bill
 from palaver.cli.chat.lines import Lines
 from palaver.cli.chat.overheard import overheard
 from palaver.cli.chat.rows import event_row

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from palaver.context.record.facts import Facts
+from palaver.messages import Usage
 from palaver.view import View
 
 __all__ = ["HEADINGS", "Summarizer", "SummaryAnswer", "SummaryRequest"]
@@ -98,12 +99,14 @@ class SummaryAnswer:
         complete: False when it was cut off at the longest answer.
         calls: How many tools it wanted to call.
         model: The model that answered, or empty; a cheaper one than the agent's will do.
+        usage: What it read and wrote, as its provider says; None where it does not.
     """
 
     text: str
     complete: bool = True
     calls: int = 0
     model: str = ""
+    usage: Usage | None = None
 
 
 class Summarizer(Protocol):

@@ -22,7 +22,7 @@ from palaver.context.summary.retention import ENOUGH, Retention, compensation, r
 from palaver.context.summary.scripts import foreign
 from palaver.context.summary.transcript import pieces, transcript
 from palaver.context.summary.trying import SECONDS, tried
-from palaver.messages import TextContent
+from palaver.messages import TextContent, Usage
 from palaver.messages.said import words_of
 from palaver.tokens import Budget
 from palaver.view import Exchange, Insert, View, apply
@@ -81,6 +81,7 @@ class Summarized:
         requests: How often the summariser was asked.
         model: The model that made the summary, as the summariser says; empty where there is none.
         invented: Addresses, paths and identifiers in the summary that nobody said; a line in the view says so.
+        usages: What each answer of the summariser read and wrote, as far as its provider says; also of those that were refused.
     """
 
     composed: Composed
@@ -91,6 +92,7 @@ class Summarized:
     requests: int = 0
     model: str = ""
     invented: tuple[str, ...] = ()
+    usages: tuple[Usage, ...] = ()
 
 
 async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
@@ -169,7 +171,13 @@ async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
         by.refused = "the view would not be small enough with it"
         return by.without(composed, before, guard, tokens)
     return Summarized(
-        composed=done, summary=by.text, retention=kept, requests=by.requests, model=by.model, invented=made_up
+        composed=done,
+        summary=by.text,
+        retention=kept,
+        requests=by.requests,
+        model=by.model,
+        invented=made_up,
+        usages=by.usages,
     )
 
 
@@ -188,6 +196,7 @@ class _Asking:
         said: What it was given to read.
         model: The model that answered last.
         refused: Why there is no summary.
+        usages: What the answers read and wrote.
     """
 
     summarizer: Summarizer
@@ -200,6 +209,7 @@ class _Asking:
     said: str = ""
     model: str = ""
     refused: str = ""
+    usages: tuple[Usage, ...] = ()
 
     async def ask(self, request: SummaryRequest, told: list[str]) -> str:
         """Ask for each piece in turn, each going on from the answer before; give why it is refused, or an empty text."""
@@ -225,7 +235,9 @@ class _Asking:
     async def _tried(self, request: SummaryRequest) -> SummaryAnswer | str:
         self.requests += 1
         answer = await tried(self.summarizer, request, self.seconds)
-        self.model = self.model if isinstance(answer, str) else answer.model
+        if not isinstance(answer, str):
+            self.model = answer.model
+            self.usages += () if answer.usage is None else (answer.usage,)
         return answer
 
     def _unusable(self, answer: SummaryAnswer, headings: tuple[str, ...]) -> str:
@@ -238,7 +250,13 @@ class _Asking:
         """Give the plan as it was, and why."""
         failed = guard.after(failed=True, tokens=tokens)
         return Summarized(
-            composed=composed, summary=before, refused=self.refused, breaker=failed, requests=self.requests
+            composed=composed,
+            summary=before,
+            refused=self.refused,
+            breaker=failed,
+            requests=self.requests,
+            model=self.model,
+            usages=self.usages,
         )
 
 

@@ -42,7 +42,7 @@ _TAG = re.compile(r"<(?=/?\s*recalled\b)", re.IGNORECASE)
 _LONGEST_HANDLE = 120
 _WHERE = "list_omitted and search_history give handles."
 _MOST_ENTRIES = 200
-"""Entries of one run that are read in one call."""
+"""Entries of one run that are read in one call; behind them stands where it goes on."""
 
 
 class Quote(NamedTuple):
@@ -120,11 +120,15 @@ def quotes(
     newest = store.last(first.dialog).seq
     if first.seq > newest:
         raise UnknownHandle(str(first), hint=f"The newest entry of this dialog is {newest}.")
-    refused = frozenset(aside)
-    for seq in range(first.seq, min(last, newest, first.seq + _MOST_ENTRIES - 1) + 1):
+    refused, end = frozenset(aside), min(last, newest)
+    stop = min(end + 1, first.seq + _MOST_ENTRIES)
+    for seq in range(first.seq, stop):
         place = Handle(first.dialog, seq, first.block if seq == first.seq == last else None)
         found = _at(store, session_id, place, refused)
         yield from (quote for quote in found if first.seq == last or quote.what not in _SILENT)
+    if stop <= end:
+        rest = Handle(first.dialog, stop)
+        yield _ours(rest, "more", f"(The run goes on: recall {rest if stop == end else f'{rest}-{end}'} for the rest.)")
 
 
 def _at(store: Store, session_id: SessionId, place: Handle, refused: frozenset[Handle]) -> Iterator[Quote]:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from palaver.errors import InvalidInput, UnknownModel
-from palaver.messages import Message
+from palaver.ids import now
+from palaver.messages import Message, Usage
 from palaver.tokens import price
 
-__all__ = ["Bill"]
+__all__ = ["Bill", "bill_of"]
 
 
 @dataclass(slots=True)
@@ -35,9 +37,17 @@ class Bill:
 
     def add(self, message: Message) -> None:
         """Add an answer; one that does not say what it used counts for nothing."""
-        usage = message.usage
-        if not usage:
-            return
+        if message.usage:
+            self.use(message.usage, message.model or "", message.timestamp)
+
+    def use(self, usage: Usage, model: str, at: float | None) -> None:
+        """Add what an answer used.
+
+        Args:
+            usage: What it read and wrote.
+            model: The model.
+            at: When it came, in seconds since 1970-01-01 UTC; None where nobody knows.
+        """
         self.answers += 1
         self.read += usage.input_tokens
         self.cached += usage.cache_read_tokens
@@ -46,7 +56,7 @@ class Bill:
             self.dollars += usage.cost.total
             return
         try:
-            self.dollars += price(usage, message.model or "", message.timestamp).total
+            self.dollars += price(usage, model, at).total
             self.listed = True
         except (UnknownModel, InvalidInput):
             self.unpriced += 1
@@ -58,3 +68,11 @@ class Bill:
         dollars = f", {about}${self.dollars:.4f}" if self.dollars else ""
         unpriced = f", {self.unpriced} answers without a known price" if self.unpriced and self.dollars else ""
         return f"{self.read:,} tokens read{cached}, {self.written:,} written{dollars}{unpriced}"
+
+
+def bill_of(usages: Iterable[Usage], model: str) -> Bill:
+    """Add up what a model's answers used that came just now."""
+    bill = Bill()
+    for usage in usages:
+        bill.use(usage, model, now())
+    return bill
