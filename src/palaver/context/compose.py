@@ -138,7 +138,7 @@ def _composed(
     """Make a view fit the tokens of a budget."""
     before = books.meter.view(view)
     wanted = carried(view, policy.plan(view, books, budget, prices), books.sources)
-    planned, plan, size = _taken(view, wanted, before, books.meter)
+    planned, plan, size = _taken(view, wanted, before, books)
     if size.total > budget.for_input and policy.complete:
         raise InfeasibleBudget(
             budget.for_input,
@@ -155,12 +155,12 @@ def _composed(
     return Composed(view=final, plan=plan, fallback=rest, before=before, after=after, floor=needed)
 
 
-def _taken(view: View, plan: Plan, before: Size, meter: Meter) -> tuple[View, Plan, Size]:
+def _taken(view: View, plan: Plan, before: Size, books: Ledger) -> tuple[View, Plan, Size]:
     """Apply a plan, unless it does not make the view smaller: then nothing of it is taken, and the plan says so."""
     if not plan:
         return view, plan, before
-    planned = apply(view, plan)
-    size = meter.view(planned)
+    planned = apply(view, plan, books.applied)
+    size = books.meter.view(planned)
     if size.total < before.total:
         return planned, plan, size
     return view, _refused(plan, f"the view would have had {size.total:,} tokens instead of {before.total:,}"), before
@@ -177,5 +177,5 @@ def _finished(view: View, size: Size, books: Ledger, budget: Budget) -> tuple[Vi
         return view, Plan(policy=NAME), size
     told = NoticeOf(books.sources, books.constraints)
     rest = carried(view, fallback(view, books.meter, Room.of(budget, size), stand_in=told), books.sources)
-    final = apply(view, rest)
+    final = apply(view, rest, books.applied)
     return final, rest, books.meter.view(final)

@@ -96,6 +96,18 @@ class Layout:
     messages: int = 0
     told: bool = True
 
+    def grown(self, size: int, messages: int) -> Layout:
+        """Give the same layout with an exchange more behind it."""
+        return Layout(
+            cut=self.cut,
+            kept=self.kept,
+            forms=self.forms,
+            holes=self.holes,
+            size=self.size + size,
+            messages=self.messages + messages,
+            told=self.told,
+        )
+
     def shown(self, upto: int) -> Iterator[int]:
         """Give the exchanges that are shown, up to and including `upto`."""
         yield from self.kept

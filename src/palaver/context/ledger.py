@@ -12,7 +12,7 @@ from palaver.context.schedule.calls import Calls, Sharing
 from palaver.context.units import Bytes, Pieces
 from palaver.log import Handle
 from palaver.messages import Content
-from palaver.view import View
+from palaver.view import Applied, View
 
 __all__ = ["Ledger"]
 
@@ -33,6 +33,7 @@ class Ledger:
         branches: Tells how many living branches read an exchange; None where there is but one.
         bytes: How large everything is in bytes of the request.
         pieces: How many images and sounds everything has.
+        applied: What earlier plans made of exchanges.
     """
 
     meter: Meter
@@ -44,6 +45,7 @@ class Ledger:
     branches: Sharing | None = None
     bytes: Bytes = field(default_factory=Bytes)
     pieces: Pieces = field(default_factory=Pieces)
+    applied: Applied = field(default_factory=Applied)
 
     def reading(self, view: View) -> Ledger:
         """Give the books with what the log of a view says of constraints; the very same where it says nothing."""

@@ -80,7 +80,7 @@ def limited(view: View, budget: Budget, books: Ledger, *, spare: int = 0) -> tup
             ground = Ground(view, measure, room, NOTICE)
             plan = plan_of(ground, laid_out(ground, DEGRADE_MEDIA), NAME)
         plan = carried(view, plan, books.sources)
-        view = apply(view, plan)
+        view = apply(view, plan, books.applied)
         plans.append(plan)
     return view, tuple(plans)
 

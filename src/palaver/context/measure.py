@@ -7,6 +7,7 @@ with it, and never adds up what calls were billed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -19,6 +20,9 @@ from palaver.view import Block, Exchange, Turn, View
 from palaver.wire.words import from_harness
 
 __all__ = ["Measure", "Meter", "Share", "Size"]
+
+_VIEWS = 4
+"""Views of which the size is remembered: the one that is made smaller, what a policy makes of it, and what is made of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +94,7 @@ class Measure(ABC):
         self._blocks: dict[int, tuple[Content, Share]] = {}
         self._exchanges: dict[int, tuple[Exchange, Share]] = {}
         self._schemas: tuple[Sequence[ToolSpec], int] | None = None
+        self._views: deque[tuple[View, Size]] = deque(maxlen=_VIEWS)
         self.acts = Known()
 
     @property
@@ -126,7 +131,15 @@ class Measure(ABC):
         return self.per_message + self.text(text) + self.text(from_harness(label, ""))
 
     def view(self, view: View) -> Size:
-        """Measure a whole view."""
+        """Measure a whole view; of the last few that were measured the size is known."""
+        for known, size in self._views:
+            if known is view:
+                return size
+        size = self._view(view)
+        self._views.append((view, size))
+        return size
+
+    def _view(self, view: View) -> Size:
         instructions = sum(self.block(block.content) + self.between for block in view.system)
         shares = [self._exchange(exchange) for exchange in view.exchanges]
         return Size(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from palaver.context.ground import Done, Ground, Hole, Layout
 from palaver.context.operators.operator import Edit
@@ -69,7 +69,7 @@ def laid_out(
     layout = Layout()
     for index in range(len(ground.view.exchanges)):
         exchange = ground.view.exchanges[index]
-        layout = replace(layout, size=layout.size + ground.whole(index), messages=layout.messages + exchange.messages)
+        layout = layout.grown(ground.whole(index), exchange.messages)
         if always is not None:
             layout = always(ground, index, layout)
         if when(ground, index, layout):

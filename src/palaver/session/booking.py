@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from palaver.context import Anchor, Called, Calls, Ledger
-from palaver.context.schedule.calls import Sharing
+from palaver.context.schedule.calls import Made, Sharing
 from palaver.errors import NotReproducible, UnknownHandle, UnknownModel
 from palaver.ids import DialogId
 from palaver.log import Handle, Header, Invocation, MessageEntry, Node, Span, decode_entry
@@ -42,7 +42,7 @@ class Books:
 
     store: Store
     dialog_id: DialogId
-    _calls: list[Called] = field(default_factory=list)
+    _calls: Made = field(default_factory=Made)
     _upto: int | None = None
     _sent: tuple[Handle, View | None] | None = None
     _usage: tuple[Handle, Usage | None] | None = None
@@ -61,12 +61,12 @@ class Books:
         """
         self._read(spans)
         sent = self._last_sent()
-        calls = Calls(tuple(self._calls), now, model, sent)
+        calls = Calls(self._calls, now, model, sent)
         known = replace(ledger, anchor=self._anchor(sent), calls=calls, branches=self._sharing(spans, now))
         if self._measured is None or self._measured[0] != model or self._measured[1].meter.held > _HELD:
             self._measured = (model, ledger)
         before = self._measured[1]
-        return replace(known, meter=before.meter, bytes=before.bytes, pieces=before.pieces)
+        return replace(known, meter=before.meter, bytes=before.bytes, pieces=before.pieces, applied=before.applied)
 
     # --- calls ------------------------------------------------------------------------------------------------------------------
 
@@ -74,13 +74,15 @@ class Books:
         """Read the calls that came since; at first those since the view's checkpoint, and the last one before it."""
         last = self.store.last(self.dialog_id)
         if self._upto is not None:
-            self._calls += _calls_in(self.store, (Span(self.dialog_id, self._upto + 1, last.seq + 1),))
+            self._calls = self._calls.then(
+                *_calls_in(self.store, (Span(self.dialog_id, self._upto + 1, last.seq + 1),))
+            )
         elif last.view_base >= 0:
             before = _newest_before(self.store, self.dialog_id, last.view_base)
             since = _calls_in(self.store, (Span(self.dialog_id, last.view_base, last.seq + 1),))
-            self._calls = [*before, *since]
+            self._calls = Made((*before, *since))
         else:
-            self._calls = list(_calls_in(self.store, spans))
+            self._calls = Made(_calls_in(self.store, spans))
         self._upto = last.seq
 
     def _last_sent(self) -> View | None:

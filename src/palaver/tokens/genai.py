@@ -9,6 +9,7 @@ import difflib
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
@@ -42,6 +43,7 @@ class Found:
     """Whether the host was named, or makes the model: a price at any other host is a guess."""
 
 
+@cache
 def source() -> str:
     """Name the data, with their version."""
     return f"genai-prices {version('genai-prices')}"

@@ -1,6 +1,6 @@
 """The view: what a model is to see, computed from the log by the fold and made smaller by plans."""
 
-from palaver.view.apply import apply, merged
+from palaver.view.apply import Applied, apply, merged
 from palaver.view.checkpoint import checkpoint
 from palaver.view.fold import Folding, fold
 from palaver.view.lines import header_at, held
@@ -10,6 +10,7 @@ from palaver.view.reasons import Reason
 from palaver.view.view import Block, Exchange, Omission, Stated, Turn, View
 
 __all__ = [
+    "Applied",
     "Block",
     "Drop",
     "Exchange",

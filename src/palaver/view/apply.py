@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 from palaver.errors import InvalidInput
 from palaver.log import Handle, Span
@@ -12,8 +13,41 @@ from palaver.view.edits import rewrite
 from palaver.view.plan import Insert, Plan, Remove, Rewrite
 from palaver.view.view import Block, Exchange, Omission, Turn, View
 
+_Change: TypeAlias = Rewrite | Remove
 
-def apply(view: View, plan: Plan) -> View:
+
+class Applied:
+    """The exchanges that plans showed in another form, to be found again.
+
+    A policy that is asked before every call shows the same exchanges in the same forms every time; then they are the same objects, and what is
+    known of them by whoever goes on from the view before (their sizes, what they are sent as) need not be found again.
+    """
+
+    def __init__(self) -> None:
+        """Begin with none."""
+        self._shown: dict[tuple[int, bool], tuple[Exchange, Sequence[_Change], Exchange]] = {}
+
+    def shown(self, exchange: Exchange, changes: Mapping[Handle, _Change], *, stale: bool) -> Exchange:
+        """Give an exchange with the changes that are of it; the very same one where nothing of it changes.
+
+        Args:
+            exchange: The exchange.
+            changes: The changes of a plan, by the block that they are of.
+            stale: Whether what stands before it has been edited since it was said.
+        """
+        places = (block.origin for block in exchange.blocks()) if changes else ()
+        own = [changes[place] for place in places if place is not None and place in changes]
+        if not own and stale is exchange.stale:
+            return exchange
+        known = self._shown.get((id(exchange), stale))
+        if known is not None and known[1] == own:
+            return known[2]
+        made = replace(_changed(exchange, changes) if own else exchange, stale=stale)
+        self._shown[id(exchange), stale] = (exchange, own, made)  # it is held, so that its id stays its own
+        return made
+
+
+def apply(view: View, plan: Plan, applied: Applied | None = None) -> View:
     """Give the view as the plan wants it.
 
     Pure: neither the view nor the log is changed, and the same plan on the same view gives the same view.
@@ -21,6 +55,7 @@ def apply(view: View, plan: Plan) -> View:
     Args:
         view: The view the plan was made for.
         plan: The plan.
+        applied: What earlier plans made, where the caller keeps it from call to call.
 
     Returns:
         The new view: valid by construction, with an omission for everything that was dropped.
@@ -31,14 +66,14 @@ def apply(view: View, plan: Plan) -> View:
     if not plan:
         return view
     dropped = _dropped(view, plan)
-    rewrites = {change.target: change for change in plan.rewrites}
-    removes = {change.target: change for change in plan.removes}
+    rewrites: dict[Handle, _Change] = {change.target: change for change in plan.rewrites}
+    changes = rewrites | {change.target: change for change in plan.removes}
     kept = {index: exchange for index, exchange in enumerate(view.exchanges) if index not in dropped}
     _all_met(view, plan, kept.values())
-    changed = {index: _changed(exchange, rewrites, removes) for index, exchange in kept.items()}
     system = tuple(_as_rewritten(block, rewrites) for block in view.system)
-    first = _first_change(view, plan, changed) if system == view.system else 0
-    changed = {index: replace(each, stale=each.stale or index >= first) for index, each in changed.items()}
+    known = applied or Applied()
+    first = 0 if system != view.system else _first_change(view, plan, kept, changes)
+    changed = {index: known.shown(each, changes, stale=each.stale or index >= first) for index, each in kept.items()}
     still = _entries(run for exchange in kept.values() for run in exchange.runs)
     gone = tuple(
         omission
@@ -57,15 +92,17 @@ def apply(view: View, plan: Plan) -> View:
     )
 
 
-def _first_change(view: View, plan: Plan, changed: Mapping[int, Exchange]) -> int:
+def _first_change(view: View, plan: Plan, kept: Mapping[int, Exchange], changes: Mapping[Handle, _Change]) -> int:
     """Give the index from which on the exchanges no longer stand behind what they were said after: a result outdates the next."""
-    touched = [
-        index if exchange.turns[0] != view.exchanges[index].turns[0] else index + 1
-        for index, exchange in changed.items()
-        if exchange != view.exchanges[index]
-    ]
-    touched += [drop.index for drop in plan.drops] + [insert.before for insert in plan.inserts]
-    return min(touched, default=len(view.exchanges))
+    touched = [drop.index for drop in plan.drops] + [insert.before for insert in plan.inserts]
+    first = min(touched, default=len(view.exchanges))
+    for index, exchange in kept.items() if changes else ():
+        if index >= first:
+            break
+        shown = _changed(exchange, changes)
+        if shown != exchange:
+            return min(first, index if shown.turns[0] != exchange.turns[0] else index + 1)
+    return first
 
 
 def _dropped(view: View, plan: Plan) -> frozenset[int]:
@@ -100,15 +137,20 @@ def _all_met(view: View, plan: Plan, kept: Iterable[Exchange]) -> None:
             raise InvalidInput(message)
 
 
-def _as_rewritten(block: Block, rewrites: Mapping[Handle, Rewrite]) -> Block:
-    change = None if block.origin is None else rewrites.get(block.origin)
-    return block if change is None else rewrite(block, change.text, change.reason, reversible=change.reversible)
+def _as_rewritten(block: Block, changes: Mapping[Handle, _Change]) -> Block:
+    change = None if block.origin is None else changes.get(block.origin)
+    if not isinstance(change, Rewrite):
+        return block
+    return rewrite(block, change.text, change.reason, reversible=change.reversible)
 
 
-def _changed(exchange: Exchange, rewrites: Mapping[Handle, Rewrite], removes: Mapping[Handle, Remove]) -> Exchange:
+def _changed(exchange: Exchange, changes: Mapping[Handle, _Change]) -> Exchange:
+    if not any(block.origin in changes for block in exchange.blocks()):
+        return exchange
     turns = []
     for turn in exchange.turns:
-        shown = tuple(_as_rewritten(block, rewrites) for block in turn.blocks if block.origin not in removes)
+        kept = (block for block in turn.blocks if not (block.origin and isinstance(changes.get(block.origin), Remove)))
+        shown = tuple(_as_rewritten(block, changes) for block in kept)
         if not shown:
             message = f"the plan removes every block of a {turn.role.value} turn: drop the exchange instead"
             raise InvalidInput(message)
@@ -130,7 +172,7 @@ def _omissions(exchange: Exchange, still: frozenset[Handle], pattern: Omission) 
             if entry in still:
                 shared.add(entry)
             else:
-                yield replace(pattern, span=Span(run.dialog, seq, seq + 1))
+                yield Omission(reason=pattern.reason, span=Span(run.dialog, seq, seq + 1), by=pattern.by)
     for block in exchange.blocks():
         if block.origin is not None and Handle(block.origin.dialog, block.origin.seq) in shared:
             yield replace(pattern, handle=block.origin)
@@ -155,9 +197,9 @@ def merged(omissions: Iterable[Omission], standing: frozenset[Handle]) -> tuple[
 def _joined(last: Omission, gone: Omission, standing: frozenset[Handle]) -> Omission | None:
     if last.span is None or last.reason is not gone.reason or last.by != gone.by or gone.handle is not None:
         return None
-    more = replace(last, messages=last.messages + gone.messages, size=last.size + gone.size)
+    messages, size = last.messages + gone.messages, last.size + gone.size
     if gone.span is None:
-        return more
+        return replace(last, messages=messages, size=size)
     gap = Span(last.span.dialog, last.span.stop, gone.span.start)
     if (
         gone.span.dialog != gap.dialog
@@ -165,7 +207,8 @@ def _joined(last: Omission, gone: Omission, standing: frozenset[Handle]) -> Omis
         or any(Handle(gap.dialog, seq) in standing for seq in range(gap.start, gap.stop))
     ):
         return None
-    return replace(more, span=Span(gap.dialog, last.span.start, gone.span.stop))
+    span = Span(gap.dialog, last.span.start, gone.span.stop)
+    return Omission(reason=last.reason, span=span, by=last.by, messages=messages, size=size)
 
 
 def _with_inserts(kept: Mapping[int, Exchange], inserts: Sequence[Insert], end: int) -> Iterator[Exchange]:

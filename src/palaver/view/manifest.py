@@ -145,15 +145,17 @@ class _Known:
         self._by_first: dict[Handle, int] = {}
         self._derived: dict[int, Exchange] = {}
         for index, exchange in enumerate(folded.exchanges):
-            if exchange.first is None:
+            first = exchange.first
+            if first is None:
                 self._derived[index] = exchange
             else:
-                self._by_first.setdefault(exchange.first, index)
+                self._by_first.setdefault(first, index)
 
     def index(self, exchange: Exchange) -> int | None:
         """Find an exchange; of those that no entry holds and that say the same, each is found once."""
-        if exchange.first is not None:
-            return self._by_first.get(exchange.first)
+        first = exchange.first
+        if first is not None:
+            return self._by_first.get(first)
         found = next((index for index, one in self._derived.items() if one == exchange), None)
         if found is not None:
             del self._derived[found]
@@ -162,7 +164,7 @@ class _Known:
 
 def _edits(folded: Exchange, shown: Exchange) -> list[Any] | None:
     """Give what makes `shown` of an exchange of the fold; None where edits of blocks do not."""
-    if shown == folded:
+    if shown is folded or shown == folded:
         return []
     if len(folded.turns) != len(shown.turns):
         return None
@@ -176,7 +178,7 @@ def _edits(folded: Exchange, shown: Exchange) -> list[Any] | None:
 
 
 def _block_edits(folded: Sequence[Block], shown: Sequence[Block]) -> Iterator[dict[str, Any]]:
-    if folded == shown:
+    if folded is shown or folded == shown:
         return
     standing = {block.origin: block for block in shown if block.origin is not None}
     for block in folded:

@@ -11,6 +11,7 @@ measured (docs/scheduling.md).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -113,6 +114,11 @@ class Decision:
         return cls(**{**data, "why": Why(data["why"])})
 
 
+def _order(edit: Edit) -> tuple[int, int]:
+    """Give what edits stand in the order of."""
+    return edit.place, edit.number
+
+
 class _Suffix(NamedTuple):
     """All edits at or right of a place."""
 
@@ -144,12 +150,13 @@ class EditLedger:
         Raises:
             InvalidInput: One of them waits already, or saves less than nothing.
         """
-        known = {(edit.place, edit.number) for edit in self.waiting}
+        waiting = list(self.waiting)
         for edit in edits:
-            if (edit.place, edit.number) in known or edit.saved < 0:
+            at = bisect_left(waiting, _order(edit), key=_order)
+            if edit.saved < 0 or (at < len(waiting) and _order(waiting[at]) == _order(edit)):
                 raise InvalidInput(f"Edit {edit.number} of exchange {edit.place} waits already, or saves nothing.")
-            known.add((edit.place, edit.number))
-        return self._with((*self.waiting, *(replace(edit, since=self.calls) for edit in edits)))
+            waiting.insert(at, replace(edit, since=self.calls))
+        return replace(self, waiting=tuple(waiting))
 
     def called(self) -> EditLedger:
         """Take note of a call that read all that waits."""
@@ -157,15 +164,12 @@ class EditLedger:
 
     def flushed(self, cut: int) -> EditLedger:
         """Take the edits at or right of a place out: they were made."""
-        return replace(self, waiting=tuple(edit for edit in self.waiting if edit.place < cut))
+        return replace(self, waiting=self.waiting[: bisect_left(self.waiting, cut, key=lambda edit: edit.place)])
 
     def without(self, gone: Callable[[Edit], bool]) -> EditLedger:
         """Take edits out that are no more to be made, because what they would change has left the view."""
         kept = tuple(edit for edit in self.waiting if not gone(edit))
         return self if len(kept) == len(self.waiting) else replace(self, waiting=kept)
-
-    def _with(self, edits: tuple[Edit, ...]) -> EditLedger:
-        return replace(self, waiting=tuple(sorted(edits, key=lambda edit: (edit.place, edit.number))))
 
     def rent(self, edit: Edit) -> float:
         """Give what an edit has cost so far because it was not made: its tokens, read at every call since it waits."""

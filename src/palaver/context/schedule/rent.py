@@ -44,17 +44,14 @@ class RentOrBuy:
     Attributes:
         seed: What shares are drawn from; None for the rule without chance.
         folds: How many folds there were.
-        rents: What each call since the last one paid.
+        rent: What was paid since the last one.
+        rents: What each call since then paid; with chance only, for without it their sum is enough.
     """
 
     seed: str | None = None
     folds: int = 0
+    rent: float = 0.0
     rents: tuple[float, ...] = ()
-
-    @property
-    def rent(self) -> float:
-        """What was paid since the last fold."""
-        return sum(self.rents)
 
     def reached(self, rent: float) -> float:
         """Give what is held against the price, if this call costs so much more because nothing is folded.
@@ -77,8 +74,9 @@ class RentOrBuy:
 
     def paid(self, rent: float) -> RentOrBuy:
         """Take note of a call that was made without folding."""
-        return replace(self, rents=(*self.rents, rent))
+        rents = () if self.seed is None else (*self.rents, rent)
+        return replace(self, rent=self.rent + rent, rents=rents)
 
     def folded(self) -> RentOrBuy:
         """Take note of a fold."""
-        return replace(self, folds=self.folds + 1, rents=())
+        return RentOrBuy(seed=self.seed, folds=self.folds + 1)

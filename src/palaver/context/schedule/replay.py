@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
@@ -160,9 +160,7 @@ class _Replay:
             self._ledger = self._ledger.called()
             self._fold = self._fold.paid(self._rent())
         whole = self.ground.whole(index)
-        self.layout = replace(
-            self.layout, size=self.layout.size + whole, messages=self.layout.messages + exchange.messages
-        )
+        self.layout = self.layout.grown(whole, exchange.messages)
         if self.recipe.always is not None:
             self._took(self.recipe.always(self.ground, index, self.layout), Why.LOST, index)
         self._upto.append(self._upto[-1] + self._read(index))
