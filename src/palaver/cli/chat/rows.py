@@ -85,6 +85,7 @@ _FIELDS: Mapping[str, Callable[[Any], Fields]] = MappingProxyType(
             "wait": event.wait,
         },
         "compacted": _compacted,
+        "quarantined": lambda event: {"handle": event.handle, "reason": event.reason},
         "decision_awaited": lambda event: {"calls": [_call(call) for call in event.calls]},
         "turn_finished": lambda event: _finished(event.session),
     }
