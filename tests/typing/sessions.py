@@ -6,6 +6,7 @@ from typing import Any, assert_type
 from palaver import Dialog, DialogTreeNode, Message, Prompt, Session
 from palaver.context import Composed, DefaultContextManager
 from palaver.log import Handle
+from palaver.session import CompactionPreview
 from palaver.view import View
 from palaver.wire import Request
 
@@ -44,6 +45,15 @@ def a_dialog_is_viewed(dialog: Dialog) -> None:
     assert_type(DefaultContextManager("gpt-4o")(dialog), Dialog)
     assert_type(dialog.commit(dialog.compose("default", 4000)), Handle)
     assert_type(dialog.request("anthropic", "claude-sonnet-4-5"), Request)
+
+
+async def a_compaction_is_previewed(dialog: Dialog) -> None:
+    """What is wanted is given by keywords that a checker knows, whichever way it is asked; a working copy is a dialog."""
+    assert_type(dialog.compact(focus="tests", budget=4000), CompactionPreview)
+    assert_type(await dialog.acompact(policy="fold", seconds=1.5), CompactionPreview)
+    assert_type(dialog.derive(dialog.view()), Dialog)
+    dialog.compact(fokus="tests")  # type: ignore[call-arg]
+    dialog.compact(focus=1)  # type: ignore[arg-type]
 
 
 def a_session_is_opened() -> None:
