@@ -4,6 +4,12 @@ A policy's cuts leave what they leave; the optimum is over *when* to cut, down t
 bad timing from cutting much or little. Dynamic programming over the last cut, as `f(c) = min over b of f(b) + cost(b, c)`
 (the single-operator optimum of lot sizing: Wagner, Whitin, "Dynamic Version of the Economic Lot Size Model", 1958), with every cost in constant
 time from sums over prefixes: as many steps as the square of the calls, for at most `_MOST` places where a cut may be.
+
+Not the problem of `palaver.context.schedule.folding.optimum`, which has the same recursion. There a *fold* is bought: a model is asked for a summary,
+which reads the whole request and writes its answer, that summary stays in front of what is kept, and a request that nothing makes fit is no answer; so it judges
+a rule for when to pay for a summary, on made-up workloads of a few hundred calls. Here a *cut* costs nothing but the cache, because the policies of
+the lab plan without a model; it leaves what a policy's own cuts left; and recorded dialogs of many thousand calls are gone through, with fewer places for a
+cut. Where reading is free and the cache always warm nothing is left of the difference, and both give the same bill (`tests/lab/test_optimum.py`).
 """
 
 from __future__ import annotations

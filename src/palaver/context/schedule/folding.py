@@ -147,6 +147,9 @@ def played(load: Growth, prices: PriceSheet, rule: Rule) -> Bill:
 def optimum(load: Growth, prices: PriceSheet) -> Bill:
     """Give the cheapest bill there is, by dynamic programming over the last fold: as many steps as the square of the calls.
 
+    It is over folds that a model is asked for. `palaver.lab.optimum` has the same recursion for another problem: cuts that ask no model, leave what a
+    policy's own cuts left, and may only stand before some of the calls where a recorded dialog has many thousand.
+
     Raises:
         InfeasibleBudget: What a fold leaves does not fit.
     """
