@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,8 +17,6 @@ from palaver.errors import InvalidInput
 from palaver.repomap import File, Limits, Repository, Tags, look
 from palaver.repomap.walking import read, walk
 from tests.repomap.made_up import SHOP, written
-
-ROOT = hasattr(os, "geteuid") and os.geteuid() == 0
 
 
 def paths(folder: Path, limits: Limits | None = None) -> list[str]:
@@ -107,19 +110,35 @@ def test_a_file_that_becomes_something_else_is_not_read(tmp_path: Path) -> None:
     assert read(tmp_path / "gone", 100) == "unreadable"
 
 
-@pytest.mark.skipif(ROOT, reason="root may read everything")
-def test_what_may_not_be_read_is_counted(tmp_path: Path) -> None:
-    """Files and folders without permission are counted; a folder that was named and cannot be read is the caller's error."""
-    written(tmp_path, {"a.py": "x = 1\n", "d/b.py": "", "c.py": "y = 1\n"})
-    (tmp_path / "a.py").chmod(0)
-    (tmp_path / "d").chmod(0)
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Be somebody who may not read everything; root may."""
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    if root:
+        os.seteuid(65_534)
     try:
-        found = look(tmp_path)
-        assert found.left_out == {"unreadable": 2}
-        with pytest.raises(InvalidInput):
-            look(tmp_path / "d")
+        yield
     finally:
-        (tmp_path / "d").chmod(0o700)
+        if root:
+            os.seteuid(0)
+
+
+def test_what_may_not_be_read_is_counted() -> None:
+    """Files and folders without permission are counted; a folder that was named and cannot be read is the caller's error."""
+    folder = Path(tempfile.mkdtemp())
+    try:
+        folder.chmod(0o755)
+        written(folder, {"a.py": "x = 1\n", "d/b.py": "", "c.py": "y = 1\n"})
+        assert look(folder).left_out == {}
+        (folder / "a.py").chmod(0)
+        (folder / "d").chmod(0)
+        with nobody():
+            assert look(folder).left_out == {"unreadable": 2}
+            with pytest.raises(InvalidInput, match="denied"):
+                look(folder / "d")
+    finally:
+        (folder / "d").chmod(0o700)
+        shutil.rmtree(folder)
 
 
 def test_only_the_folder_that_was_named_can_be_wrong(tmp_path: Path) -> None:
@@ -221,3 +240,28 @@ def test_what_did_not_change_is_not_parsed_again(tmp_path: Path) -> None:
     look(tmp_path, None, known)
     assert len(known) == len(before) - 1
     assert one(again, "shop/moved.py").tags is not None
+
+
+def test_a_tree_that_changes_while_it_is_looked_at_is_no_error(tmp_path: Path) -> None:
+    """Files and folders that come, go, grow and become links meanwhile: each look gives something, and the last one what is there then."""
+    done = threading.Event()
+    written(tmp_path, SHOP)
+
+    def stir() -> None:
+        for turn in range(1_000_000):
+            if done.is_set():
+                return
+            place = tmp_path / f"d{turn % 3}"
+            written(place, {"a.py": "def came(): pass\n" * (turn % 50), "deep/b.py": "x = 1\n"})
+            (place / "link.py").symlink_to(place / "a.py")
+            shutil.rmtree(place)
+
+    thread = threading.Thread(target=stir)
+    thread.start()
+    try:
+        for _ in range(40):
+            assert len(look(tmp_path).files) >= len(SHOP)
+    finally:
+        done.set()
+        thread.join()
+    assert [file.path for file in look(tmp_path).files] == sorted(SHOP, key=lambda path: (path.count("/"), path))

@@ -1,0 +1,75 @@
+"""Repo maps in an agent's turns: what a model saw of one is given back to the byte, whatever became of the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from palaver import RepoMap, repo_map_tools
+from palaver.context.presets import Aider
+from palaver.messages import ToolResultContent
+from tests.agent.helper import MODEL, calling, scripted
+from tests.repomap.made_up import SHOP, written
+
+
+def emptied(folder: Path) -> None:
+    """Delete all that a folder holds."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.unlink() if path.is_file() else path.rmdir()
+
+
+def test_what_the_tool_gave_is_in_the_log(tmp_path: Path) -> None:
+    """A model asks for a map, for what is said in its dialog; later requests hold the same text, and past ones come back without the disk."""
+    shop = written(tmp_path, SHOP)
+    script = [calling("repo_map", tokens=100, mentioned=["shelf.py"]), "Thanks.", "Again."]
+    agent, provider = scripted(script, tools=repo_map_tools(RepoMap(shop)))
+    agent.receive("Mend `pay`.")
+    agent.respond()
+    dialog = agent.current_dialog
+    (said,) = [
+        block.text()
+        for message in dialog.messages
+        for block in message.contents
+        if isinstance(block, ToolResultContent)
+    ]
+    assert "│def lonely():" in said
+    emptied(shop)
+    agent.receive("And now?")
+    agent.respond()
+    assert said.splitlines()[1] in str(provider.requests[-1].body)
+    for past, sent in zip(dialog.invocations, provider.requests, strict=True):
+        assert past.request().body == sent.body
+
+
+def test_a_folder_that_is_gone_is_told_to_the_model(tmp_path: Path) -> None:
+    """A tool that has nothing to look at any more answers with an error; the turn goes on."""
+    shop = written(tmp_path / "shop", SHOP)
+    repo_map = RepoMap(shop)
+    shop.rename(tmp_path / "away")
+    agent, _ = scripted([calling("repo_map"), "I see."], tools=repo_map_tools(repo_map))
+    agent.receive("Mend it.")
+    assert agent.respond().text_content() == "I see."
+    (said,) = [
+        block
+        for message in agent.current_dialog.messages
+        for block in message.contents
+        if isinstance(block, ToolResultContent)
+    ]
+    assert said.is_error
+    assert "cannot be mapped" in said.text()
+
+
+def test_what_the_preset_drew_is_given_back(tmp_path: Path) -> None:
+    """Requests with a map beside a record are reproduced to the byte after the repository is gone; between two folds the map stays."""
+    shop = written(tmp_path, SHOP)
+    by = Aider(MODEL, 9_000, repo_map=shop, map_tokens=200, history=1_200)
+    agent, provider = scripted(lambda _: "An answer of some length. " * 60, context_manager=by)
+    for number in range(12):
+        agent.receive(f"Question {number} about `ShoppingBasket`. " + "It is long. " * 40)
+        agent.respond()
+        if number == 9:
+            emptied(shop)
+    bodies = [str(sent.body) for sent in provider.requests]
+    assert any("Map of 6 files" in body for body in bodies)
+    assert "Map of 6 files" in bodies[-1]
+    for past, sent in zip(agent.current_dialog.invocations, provider.requests, strict=True):
+        assert past.request().body == sent.body
