@@ -144,7 +144,8 @@ def test_what_may_not_be_read_is_counted() -> None:
 def test_only_the_folder_that_was_named_can_be_wrong(tmp_path: Path) -> None:
     """A file, or nothing, in the place of the folder is an error in words."""
     written(tmp_path, {"a.py": ""})
-    for wrong in ("a.py", "none"):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for wrong in ("a.py", "none", "loop"):
         with pytest.raises(InvalidInput, match="cannot be mapped"):
             look(tmp_path / wrong)
 

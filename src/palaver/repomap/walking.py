@@ -172,14 +172,24 @@ def _ignored(path: str, rules: Sequence[Ignore]) -> bool:
 
 def _above(folder: Path) -> tuple[tuple[Ignore, ...], str]:
     """Give what the repository ignores that the folder is a part of, and where in it the folder is."""
-    here = folder.resolve()
-    root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+    try:
+        here = folder.resolve(strict=True)
+    except (OSError, RuntimeError):  # it is not there, or a link to itself: whoever looks into it is told
+        return (), ""
+    root = next((each for each in (here, *here.parents) if _has_git(each)), here)
     steps = here.relative_to(root).parts
     rules = list(_read_rules(root / ".git" / "info" / "exclude", ""))
     for depth in range(len(steps)):
         outer = "".join(f"{step}/" for step in steps[:depth])
         rules += _read_rules(root / outer / ".gitignore", outer)
     return tuple(rules), "".join(f"{step}/" for step in steps)
+
+
+def _has_git(folder: Path) -> bool:
+    try:
+        return (folder / ".git").exists()
+    except OSError:
+        return False
 
 
 def _read_rules(path: Path, inner: str) -> Iterator[Ignore]:
