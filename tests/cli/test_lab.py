@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from palaver.cli import main
+from palaver.context import POLICIES
 from tests.lab.sessions import coding
 
 PLANTED = Path(__file__).parents[1] / "lab" / "planted.py"
@@ -131,3 +132,13 @@ def test_the_evidence_of_long_histories(tmp_path: Path, capsys: pytest.CaptureFi
     (tmp_path / "notes.txt").write_text("nothing")
     assert lab(path, tmp_path / "notes.txt", "--evidence", "--policies", "full") == 1
     assert "unreadable: notes.txt" in capsys.readouterr().err
+
+
+def test_all_stands_for_all_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`all` may stand beside others, and is not more than the names that are not named besides."""
+    path = tmp_path / "empty.jsonl"
+    path.write_bytes(b"")
+    assert lab(path, "--policies", "all,full", "--json") == 1
+    policies = json.loads(capsys.readouterr().out)["run"]["policies"]
+    assert sorted(policies) == sorted(POLICIES)
+    assert policies[-1] == "full"

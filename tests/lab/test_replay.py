@@ -1,6 +1,8 @@
 """Replays of small sessions: what is billed, what is remembered, what goes wrong."""
 
 import json
+import resource
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -124,7 +126,7 @@ def test_a_policy_for_which_the_window_is_too_small_is_named(tmp_path: Path) -> 
 
 def test_laws_are_held_to_before() -> None:
     """A policy that depends on what it was asked before is caught; a lawful one, even a bad one, is not; nor is the default."""
-    assert examined(lambda: DropsTheAsk(MODEL), MODEL)
+    assert len(examined(lambda: DropsTheAsk(MODEL), MODEL)) == 1  # once, whatever exchange it drops
     assert any(
         "two different views" in said or "composing twice" in said for said in examined(lambda: Remembers(MODEL), MODEL)
     )
@@ -416,3 +418,45 @@ def test_every_line_of_the_results_is_a_row(tmp_path: Path) -> None:
 
 def _kind(value: object) -> str:
     return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
+
+
+def test_one_session_has_no_interval(tmp_path: Path) -> None:
+    """Resampled it is always itself, which says nothing; of two there is one, unless nothing is resampled."""
+    paths = [coding(tmp_path / f"{rounds}.jsonl", rounds=rounds) for rounds in (3, 6)]
+    one = run(tmp_path / "one", paths[0], policies=("full",)).rows[0].scores["bill"]
+    assert (one.value is not None, one.low, one.high) == (True, None, None)
+    two = run(tmp_path / "two", *paths, policies=("full",)).rows[0].scores["bill"]
+    assert two.value is not None
+    assert two.low is not None
+    assert two.high is not None
+    assert two.low <= two.value <= two.high
+    none = run_lab(replace(settings(*paths, policies=("full",)), resamples=0), tmp_path / "none")
+    assert none.rows[0].scores["bill"].low is None
+
+
+def test_a_session_that_is_not_whole_is_named(tmp_path: Path) -> None:
+    """A file that was cut off is replayed as far as it goes, and what is missing is said with its place."""
+    path = coding(tmp_path / "torn.jsonl", rounds=5)
+    path.write_bytes(path.read_bytes()[:-60])
+    found = run(tmp_path / "out", path, policies=("full",))
+    (told,) = [problem for problem in found.problems if problem.kind == "damaged"]
+    assert told.text.startswith("It is not whole: line ")
+    assert (Path(told.source).name, bool(told.session), found.sessions) == ("torn.jsonl", True, 1)
+
+
+def test_results_that_cannot_be_written_name_the_file(tmp_path: Path) -> None:
+    """A file in the place of the folder, and a disk on which nothing more can be written: what is there is whole, and the run can be taken up."""
+    path = coding(tmp_path / "one.jsonl", rounds=3)
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(InvalidInput, match="is a file"):
+        run(tmp_path / "file", path, policies=("full",))
+    out = tmp_path / "out"
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, before[1]))
+    try:
+        with pytest.raises(OSError, match=r"sessions.*jsonl"):
+            run(out, path, policies=("full",))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert not list(out.rglob("*.part"))
+    assert run_lab(settings(path, policies=("full",)), out, resume=True).rows[0].status == "ok"

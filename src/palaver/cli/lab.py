@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from palaver.lab import Progress as Far
 from palaver.lab.report import Report
 from palaver.transcripts.markdown import markdown
 
-_ALL = ",".join(POLICIES)
+_ALL = "all"
 
 # --- what can be asked for ---------------------------------------------------------------------------------------------------
 
@@ -46,7 +46,7 @@ PoliciesOption: TypeAlias = Annotated[
         "--policies",
         metavar="A,B,...",
         help="Names, name(key=value,...) and file.py:Class of your own, which is held to the laws first. "
-        f"Default: all of {', '.join(POLICIES)}.",
+        f"Default: all, which is {', '.join(POLICIES)}.",
     ),
 ]
 WindowOption: TypeAlias = Annotated[
@@ -153,7 +153,7 @@ def run(
     """
     settings = Settings(
         paths=tuple(paths),
-        policies=tuple(_split(policies)),
+        policies=tuple(_named(list(_split(policies)))),
         model=model,
         window=window,
         budget=budget,
@@ -169,6 +169,12 @@ def run(
     if evidence:
         return say_evidence(retention(settings), json=json)
     return _compare(settings, _Output(out, report, png), resume=resume, json=json)
+
+
+def _named(names: Sequence[str]) -> Iterator[str]:
+    """Give the policies that are named; `all` stands for all of ours that are not named besides."""
+    for name in names:
+        yield from (each for each in POLICIES if each not in names) if name == "all" else (name,)
 
 
 def _split(words: str) -> Iterator[str]:

@@ -19,7 +19,7 @@ _PROBLEMS = 12
 _NAMED = 4
 """Files that are named whose sessions lack something; --json and the folder have all."""
 
-FAULTS = frozenset({"unreadable", "policy failed", "invalid policy", "violation"})
+FAULTS = frozenset({"unreadable", "damaged", "policy failed", "invalid policy", "violation"})
 """Kinds of problems that make a run end with 1."""
 
 

@@ -8,6 +8,7 @@ counterexamples made small; it needs hypothesis, this does not.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
 
 from palaver.context import ContextManager, Meter
@@ -26,6 +27,7 @@ _PINNED = 10
 _SHARES = (10, 40, 80)
 _GROWING = 3
 _TOKENS = 2_000
+_NUMBER = re.compile(r"\d[\d,.]*")
 
 
 def examined(policy: Callable[[], ContextManager], model: str, *, seed: int = 0) -> tuple[str, ...]:
@@ -36,7 +38,7 @@ def examined(policy: Callable[[], ContextManager], model: str, *, seed: int = 0)
         model: The model whose tokens count.
         seed: What the conversations are made from.
     """
-    broken: dict[str, None] = {}
+    broken: dict[str, str] = {}
     for number in range(_CONVERSATIONS):
         chance = random.Random(f"{seed}/{number}")  # noqa: S311 - conversations, no secret
         steps = [_step(chance) for _ in range(chance.randrange(4, _STEPS))]
@@ -44,10 +46,15 @@ def examined(policy: Callable[[], ContextManager], model: str, *, seed: int = 0)
             try:
                 check()
             except AssertionError as error:
-                broken.setdefault(_said(error))
+                _add(broken, _said(error))
             except (Exception, SystemExit) as error:  # noqa: BLE001 - a policy is anybody's code: what it raises is what is wrong with it
-                broken.setdefault(f"it raises {type(error).__name__}: {error}")
-    return tuple(broken)
+                _add(broken, f"it raises {type(error).__name__}: {error}")
+    return tuple(broken.values())
+
+
+def _add(broken: dict[str, str], said: str) -> None:
+    """Add what was broken; the same of another exchange or with another size is the same."""
+    broken.setdefault(_NUMBER.sub("#", said), said)
 
 
 def _step(chance: random.Random) -> Step:

@@ -32,6 +32,7 @@ class Loaded:
         ordinal: Its number among the sessions of the file, from 0.
         name: Its name.
         format: The format it was read in.
+        lost: What of its file could not be read, a sentence for each, with its place.
     """
 
     store: Store
@@ -40,6 +41,7 @@ class Loaded:
     ordinal: int
     name: str
     format: str
+    lost: tuple[str, ...] = ()
 
     @property
     def dialogs(self) -> tuple[DialogId, ...]:
@@ -125,6 +127,7 @@ def _imported(path: Path) -> Iterator[Loaded]:
             ordinal=ordinal,
             name=one.name,
             format=one.format,
+            lost=tuple(f"{loss.place}: {loss.reason}" for loss in one.losses if loss.severity == "loss"),
         )
         importer.store = _Steady(key_of(digest, ordinal + 1))  # what was read is let go of before the next one is
 

@@ -63,7 +63,7 @@ class Problem(_Row):
     """Something that a reader of the results must know: what is missing, what was assumed, what went wrong.
 
     Attributes:
-        kind: `unreadable`, `empty`, `twice`, `no timestamps`, `no usage`, `no model`, `no price`, `policy failed`, `invalid policy`, `violation`.
+        kind: `unreadable`, `damaged`, `empty`, `twice`, `no timestamps`, `no usage`, `no model`, `no price`, `policy failed`, `invalid policy`, `violation`.
         text: A sentence: what it is, and what was done about it.
         source: The file, or empty.
         session: The key of the session, or empty.
@@ -369,7 +369,7 @@ class Score(_Row):
 
     Attributes:
         value: The figure; None where nothing could be measured.
-        low: The lower end of its interval.
+        low: The lower end of its interval; None where there is none: of one session, or without resampling.
         high: The upper end.
     """
 

@@ -171,6 +171,8 @@ def _assumptions(settings: Settings, prices: Sheet) -> Iterator[str]:
 
 
 def _begin(results: Results, run: Run, *, resume: bool) -> None:
+    if results.folder.exists() and not results.folder.is_dir():
+        raise InvalidInput(f"{results.folder} is a file.", hint="Name a folder for the results.")
     before = results.run
     if before is not None and not resume:
         raise InvalidInput(

@@ -99,7 +99,15 @@ def _row(run: Run, policy: str, stand_in: str, found: Sequence[ReplayRow], broke
 
 def _score(run: Run, pairs: Sequence[Pair]) -> Score:
     found = ratio_interval(pairs, resamples=run.resamples, seed=run.seed)
-    return Score(value=None) if found is None else Score(value=found.value, low=found.low, high=found.high)
+    if found is None:
+        return Score(value=None)
+    if len(pairs) < _SOME or not run.resamples:  # resampled, one session is itself: that says nothing of others
+        return Score(value=found.value)
+    return Score(value=found.value, low=found.low, high=found.high)
+
+
+_SOME = 2
+"""Sessions without which there is no interval."""
 
 
 def _front(rows: Sequence[PolicyRow]) -> frozenset[tuple[str, str]]:

@@ -109,6 +109,9 @@ def _growth(recording: Recording) -> tuple[int, ...]:
 def _problems(traces: Sequence[Trace], found: Loaded, key: str) -> Iterator[Problem]:
     calls = [call for each in traces for call in each.calls]
     source = str(found.source)
+    if found.lost:
+        more = f" (and {len(found.lost) - 1:,} more)" if len(found.lost) > 1 else ""
+        yield Problem(kind="damaged", text=f"It is not whole: {found.lost[0]}{more}", source=source, session=key)
     if not calls:
         yield Problem(kind="empty", text="It has no model call.", source=source, session=key)
         return

@@ -45,13 +45,11 @@ def write_atomic(path: Path, lines: Iterable[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.{os.getpid()}{_PART}")
     try:
-        with part.open("w", encoding="utf-8") as file:
+        with _named(path), part.open("w", encoding="utf-8") as file:
             for line in lines:
-                with _named(path):
-                    file.write(line + "\n")
-            with _named(path):
-                file.flush()
-                os.fsync(file.fileno())
+                file.write(line + "\n")
+            file.flush()
+            os.fsync(file.fileno())
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
@@ -62,10 +60,12 @@ _PART = ".part"
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Give an error of writing the name of the file: a full disk has none of its own."""
+    """Give an error of writing the name of the file: that of a full disk has none of its own."""
     try:
         yield
     except OSError as error:
+        if error.filename is not None:
+            raise
         raise OSError(error.errno, error.strerror, str(path)) from error
 
 

@@ -1,0 +1,39 @@
+"""What a replay and a run cost, in things that are the same on every machine."""
+
+import json
+from functools import partial
+from pathlib import Path
+
+from bench.replays import calls_of, held, session
+from palaver.lab import entrant, sheet
+from palaver.lab.loading import Loaded, loaded
+from palaver.lab.sessions import Session, replayed
+from palaver.tokens import counter
+
+MODEL, BUDGET = "gpt-4o", 5_000
+
+
+def _calls(path: Path, rounds: int, policy: str) -> float:
+    """Give how many calls of Python a replay makes for each round."""
+    path.write_text(json.dumps(session(rounds)))
+    (found,) = (one for one in loaded(path) if isinstance(one, Loaded))
+    ready = Session.of(found, "key", "run", counter(MODEL))
+    return calls_of(partial(replayed, ready, entrant(policy, MODEL, budget=BUDGET), "fold", sheet(MODEL))) / rounds
+
+
+def test_a_replay_costs_what_its_session_has_in_messages(tmp_path: Path) -> None:
+    """Of four times the length, each message costs hardly more than before: what a replay does grows with the session, not with its square."""
+    short, long = (_calls(tmp_path / f"{rounds}.json", rounds, "palaver") for rounds in (20, 80))
+    assert long < 1.5 * short
+
+
+def test_a_run_holds_one_session_at_a_time(tmp_path: Path) -> None:
+    """Over five sessions it holds hardly more memory at most than over one."""
+    most = []
+    for many in (1, 5):
+        inside = tmp_path / str(many)
+        inside.mkdir()
+        for number in range(many):
+            (inside / f"{number}.json").write_text(json.dumps(session(15, seed=number)))
+        most.append(held(inside, tmp_path / f"out-{many}", ("lllm",), BUDGET))
+    assert most[1] < 1.5 * most[0]
