@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import anyio
 import pytest
@@ -88,16 +89,32 @@ def test_forks_have_what_was_put_in_before() -> None:
     assert [one.text for one in theirs.passages()] == ["before"]
 
 
-@pytest.mark.parametrize("vector", [[[1.0, 2.0]], [[math.nan] * 8], [[math.inf] * 8], [], [[0.0] * 8] * 2])
-def test_an_embedder_is_held_to_what_it_promises(vector: list[list[float]]) -> None:
-    """Too few numbers, what is none, another number of vectors: a typed error, and nothing is written."""
+@pytest.mark.parametrize(
+    "vector",
+    [
+        [[1.0, 2.0]],
+        [[math.nan] * 8],
+        [[math.inf] * 8],
+        [],
+        [[0.0] * 8] * 2,
+        None,
+        3,
+        [3],
+        ["text"],
+        "text",
+        [[10**400] * 8],
+    ],
+)
+def test_an_embedder_is_held_to_what_it_promises(vector: Any) -> None:  # noqa: ANN401 - whatever it gives
+    """Too few numbers, what is none, another number of vectors, no vectors: a typed error, and nothing is written."""
 
     class Wrong:
         name, dimensions = "wrong", 8
 
         async def __call__(self, texts: Sequence[str]) -> Sequence[Sequence[float]]:
             del texts
-            return vector
+            given: Sequence[Sequence[float]] = vector
+            return given
 
     made = ArchivalMemory(Dialog(owner="a"), Wrong())
     with pytest.raises(InvalidInput):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from palaver import Dialog, Files, MemoryConflict, MemoryFull, NotFound, Session, SqliteStore
 from palaver.errors import InvalidInput
 from palaver.session.memory import files as limits
+from palaver.session.memory import notes
 
 BAD = [
     "",
@@ -27,6 +28,11 @@ BAD = [
     ".",
     "a/..",
     "*",
+    "two\u2028lines",
+    "two\x85lines",
+    "\u202egnp.exe",
+    "\ufeffa",
+    "a\ud800b",
 ]
 
 
@@ -194,3 +200,27 @@ def test_a_search_that_would_cost_too_much_is_refused_before_it_begins(monkeypat
     with pytest.raises(InvalidInput, match="too large for so much text"):
         here.grep("x{20}")
     assert here.grep("x{20}", glob="small").found == ()
+
+
+def test_what_cannot_be_a_name_is_said_again_in_part() -> None:
+    """Ten megabytes of a name are no ten megabytes of an error."""
+    with pytest.raises(InvalidInput) as caught:
+        files().write("x" * 10_000_000, "")
+    assert len(str(caught.value)) < 300
+
+
+def test_files_among_many_other_entries_are_read_as_those_that_stand_close(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However notes stand in the log, near or far: the same files, also when one of them was erased."""
+    for close in (0, 10**9):
+        monkeypatch.setattr(notes, "_CLOSE", close)
+        session = Session.create(owner="a")
+        dialog = session.root
+        here = Files(dialog)
+        for number in range(6):
+            Files(dialog).write(f"{number}", f"text {number}")
+            for _ in range(number):
+                dialog.reload().put_text("something else")
+        assert [one.text for one in here.list()] == [f"text {number}" for number in range(6)]
+        place = here.read("3").handle
+        session.erase(entries=[place])
+        assert [one.path for one in here.list()] == ["0", "1", "2", "4", "5"]

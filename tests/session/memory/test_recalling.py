@@ -280,3 +280,25 @@ def test_a_constraint_is_recalled_by_its_entry() -> None:
     place = dialog.constraints.add("Write in English.")
     assert isinstance(dialog.recall(place), Constraint)
     assert "Write in English." in use(recall_tools(dialog), "recall", handle=str(place))[0]
+
+
+def test_a_long_run_says_where_it_goes_on() -> None:
+    """Of more than 200 entries one call reads 200; what stands behind them is named, to the last one."""
+    dialog = Dialog(owner="a")
+    for number in range(450):
+        dialog.put_text(f"word {number}")
+    tools, place, said = recall_tools(dialog), f"{dialog.dialog_id[:12]}:0-449", ""
+    for _ in range(3):
+        answer, wrong = use(tools, "recall", handle=place, limit=20_000)
+        assert not wrong
+        said += answer
+        found = re.search(r"\(The run goes on: recall (\S+) for the rest\.\)", answer)
+        place = found[1] if found else ""
+    assert place == ""
+    assert [f"word {number}" for number in range(450)] == re.findall(r"^word \d+$", said, re.MULTILINE)
+    assert "goes on" not in use(tools, "recall", handle=f"{dialog.dialog_id}:0-199")[0]
+
+
+def test_a_query_is_said_again_in_part() -> None:
+    """A megabyte of a query is no megabyte of an answer."""
+    assert len(use(recall_tools(worked()), "search_history", query="x" * 1_000_000)[0]) < 300

@@ -86,10 +86,16 @@ def _features(text: str) -> Iterator[str]:
 async def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]]:
     """Have texts embedded, and hold the vectors to what was promised; each comes back with the length 1, or as nothing but zeros.
 
+    What the embedder raises is its own: it is not caught here.
+
     Raises:
         InvalidInput: The embedder gave another number of vectors, or of numbers in one, or what is no number.
     """
-    given = [list(map(float, vector)) for vector in await embedder(texts)]
+    answer: object = await embedder(texts)
+    try:
+        given = [list(map(float, vector)) for vector in answer]  # type: ignore[attr-defined]
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidInput(f"The embedder {embedder.name!r} gave what are no vectors: {error}.") from error
     if len(given) != len(texts):
         raise InvalidInput(f"The embedder {embedder.name!r} gave {len(given)} vectors for {len(texts)} texts.")
     for vector in given:

@@ -34,7 +34,14 @@ _SHOWN = 400
 """Characters of a line that is found that are given."""
 
 _KIND = "palaver.file"
-_NAME = re.compile(r"[^\x00-\x1f\x7f\\:*?\"<>|]{1,255}\Z")
+_NAME = re.compile(
+    r"[^\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\\:*?\"<>|]{1,255}\Z"
+)
+"""What a name may hold: nothing that ends a line where names are listed, or turns it round."""
+
+_QUOTED = 80
+"""Characters of what cannot be a name that are said again."""
+
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,13 +228,14 @@ def named(path: str) -> str:
     Raises:
         InvalidInput: It cannot be a name: it leads upward, is empty or too long, or has characters that no name has.
     """
-    given = str(path).strip()
+    path = str(path)
+    given = path.strip()
     parts = [part for part in given.split("/") if part not in {"", "."}]
     name = "/".join(parts)
     absolute = given.startswith(("/", "~"))
     if not parts or absolute or ".." in parts or not _NAME.match(name) or not is_clean(name):
         raise InvalidInput(
-            f"{path!r} cannot be the name of a file here.",
+            f"{path[:_QUOTED]!r} cannot be the name of a file here.",
             hint="A name is like notes/plan.md: no / before it, no .. in it, at most 255 characters.",
         )
     return name

@@ -7,7 +7,7 @@ erasing reaches them. They go straight to the store: a tool may write them in a 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from palaver.errors import InvalidInput, MemoryConflict
@@ -17,6 +17,10 @@ from palaver.session.committing import in_one_step
 from palaver.store.protocol import Store
 
 __all__ = ["Held", "Note", "Notes", "replaced_once"]
+
+
+_CLOSE = 4
+"""Entries to a note up to which reading all of them at once is cheaper than reading the notes one by one."""
 
 
 class Held(Protocol):
@@ -103,8 +107,7 @@ class Notes:
         return Handle(self.dialog_id, header.seq)
 
     def _look(self) -> None:
-        for place in list(self._known):
-            header = self.store.header(place.dialog, place.seq)
+        for place, header in list(self._headers()):
             if header.digest != self._known[place][0]:
                 self._read(place, header)
         last = self.store.last(self.dialog_id).seq
@@ -115,6 +118,20 @@ class Notes:
                 if header.kind == "custom":
                     self._read(Handle(span.dialog, header.seq), header)
         self._upto, self._began = last, True
+
+    def _headers(self) -> Iterator[tuple[Handle, Header]]:
+        """Give the headers of the notes that are known: where notes stand close together, all from the first to the last are read at once."""
+        seqs: dict[DialogId, list[int]] = {}
+        for place in self._known:
+            seqs.setdefault(place.dialog, []).append(place.seq)
+        for dialog, known in seqs.items():
+            start, stop = min(known), max(known) + 1
+            if stop - start <= len(known) * _CLOSE:
+                wanted = frozenset(known)
+                found = (header for header in self.store.headers(dialog, start, stop) if header.seq in wanted)
+            else:
+                found = (self.store.header(dialog, seq) for seq in known)
+            yield from ((Handle(dialog, header.seq), header) for header in found)
 
     def _read(self, place: Handle, header: Header) -> None:
         entry = decode_entry(self.store.body(place.dialog, place.seq))

@@ -87,7 +87,8 @@ def _searched(dialog: Held, query: str, offset: int, limit: int) -> str:
     hits = store.search(query, session_id=session_id, limit=(begin + count + 1) * 2)
     found = [hit for hit in hits if not _is_recalled(_entry(dialog, hit.handle))]
     if not found[begin:]:
-        return f"Nothing {'more ' if found else ''}holds all words of {query!r}. Try fewer words, or others."
+        asked = query if len(query) <= _GIST else f"{query[:_GIST]}…"
+        return f"Nothing {'more ' if found else ''}holds all words of {asked!r}. Try fewer words, or others."
     spans = _spans(dialog)
     lines = [_hit_line(hit, here=any(hit.handle in span for span in spans)) for hit in found[begin : begin + count]]
     return "\n".join([*lines, *further(len(found) > begin + count, begin + count)])
