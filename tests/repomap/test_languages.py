@@ -246,7 +246,7 @@ def test_a_file_that_takes_too_long_is_given_up(kind: str) -> None:
     """Parser and search are bounded by counts, the same everywhere: what would take minutes gives nothing, and the next file is none the worse."""
     for language in LANGUAGES[:2]:
         tags = tags_of(language, HOSTILE[kind])
-        assert tags is None or kind in {"deep", "wide", "chain"}
+        assert tags is None or kind in {"deep", "wide", "chain", "noise"}
     assert found("python", "def f(): pass").definitions[0].name == "f"
 
 
@@ -275,3 +275,9 @@ def test_a_file_s_ending_says_its_language(path: str, name: str) -> None:
     """The ending alone decides, in either case of letters."""
     language = language_of(path)
     assert ("" if language is None else language.name) == name
+
+
+def test_a_comment_is_no_part_of_a_head() -> None:
+    """What is said between the head of a definition and its body is not shown."""
+    head = found("python", "def f(a,\n      b):\n    # about it\n    return a\n").definitions[0].head
+    assert [line.text for line in head] == ["def f(a,", "      b):"]

@@ -66,6 +66,7 @@ def test_git_ignores_the_same(tmp_path: Path) -> None:
     )
     assert sorted(paths(tmp_path)) == sorted(asked.stdout.split())
     assert paths(tmp_path / "a") == [".gitignore", "top.py", "x.log"]
+    assert paths(tmp_path / "build") == ["made.py"], "who names an ignored folder wants it"
 
 
 def test_what_is_no_source_is_not_gone_into(tmp_path: Path) -> None:
@@ -185,8 +186,8 @@ def test_limits_are_kept_to_and_told(tmp_path: Path) -> None:
         assert sum(file.tags is not None for file in found.files) == 7
         assert len(found.files) == 20
         assert found.left_out == {"beyond the limit": 13}
-    written(tmp_path, {f"e{number}.py": "(" * 5_000 for number in range(5)})
-    found = look(tmp_path, Limits(given_up=3))
+    written(tmp_path, {f"e{number}.py": ("(" * 99 + "\n") * 200 for number in range(5)})
+    found = look(tmp_path, Limits(given_up=3 * 20_000))
     assert found.left_out == {"beyond the limit": 22, "too intricate": 3}
 
 

@@ -13,6 +13,7 @@ it sooner reached from everywhere, and how often it is visited is the inverse of
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -47,11 +48,9 @@ _EVERYWHERE = frozenset(
 )
 """Names that languages, and their strings and collections, have themselves: a use of one is seldom a use of the one here."""
 
-_OWN = 0.1
-"""How much a reference to a file's own name weighs: it says little about the rest."""
-
 _LOOKS = 0.15
-"""How often who reads a file stays with a definition of it that nobody refers to; all of them share it."""
+"""How often who reads a file stays with one of its definitions. All of them share it, those more that the file itself uses: that leads nowhere else,
+or a file that uses nothing but its own would keep whoever comes."""
 
 _TELLS = 8
 """Characters from which on a name of several words says a lot."""
@@ -112,8 +111,8 @@ class Graph:
     """The ways between files, whatever somebody is at. Made once for a repository.
 
     Attributes:
-        defined: The names that each file defines.
-        ways: The ways from each file.
+        defined: The names that each file defines, with how much each is to the file itself.
+        ways: The ways from each file to names of others.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
@@ -122,7 +121,7 @@ class Graph:
         Args:
             nodes: The files.
         """
-        self.defined = tuple(tuple(dict.fromkeys(each.name for each in node.tags.definitions)) for node in nodes)
+        self.defined = tuple(_defined(node) for node in nodes)
         names = _Names(nodes, self.defined)
         here = _Here(frozenset(part for node in nodes for part in node.parts))
         self.ways: _Ways = [list(_from(place, node, names, here)) for place, node in enumerate(nodes)]
@@ -149,7 +148,8 @@ def ranked(graph: Graph, interest: Interest) -> Ranks:
     files = _settled(_shares(ways, totals), _begins(len(ways), interest.near))
     names: dict[tuple[int, str], float] = {}
     for place, own in enumerate(graph.defined):
-        names.update(((place, name), _LOOKS * files[place] / len(own)) for name in own)
+        looks = _LOOKS * files[place] / max(sum(own.values()), 1)
+        names.update(((place, name), looks * much) for name, much in own.items())
     for place, each in enumerate(ways):
         follows = _FOLLOWS * files[place]
         for step in each:
@@ -166,10 +166,17 @@ def telling(name: str) -> bool:
     return len(name) >= _TELLS and parts
 
 
+def _defined(node: Node) -> Mapping[str, float]:
+    used = Counter[str]()
+    for use in node.tags.uses:
+        used[use.name] += use.times
+    return {each.name: 1 + sqrt(used[each.name]) for each in node.tags.definitions}
+
+
 class _Names:
     """Which files define a name: any of theirs, and one that is no member."""
 
-    def __init__(self, nodes: Sequence[Node], defined: Sequence[Sequence[str]]) -> None:
+    def __init__(self, nodes: Sequence[Node], defined: Sequence[Mapping[str, float]]) -> None:
         self.any: dict[tuple[str, str], list[int]] = {}
         self.free: dict[tuple[str, str], list[int]] = {}
         for place, node in enumerate(nodes):
@@ -187,14 +194,11 @@ def _from(place: int, node: Node, names: _Names, here: _Here) -> Iterator[_Step]
     """Give the ways from a file. Of several files that define a name nobody knows which is meant: they share it."""
     for use in node.tags.uses:
         there = names.of(node.family, use)
-        if not there:
+        if place in there or not there or not here[use.module]:
             continue
         weight = _weight(use.name) * sqrt(use.times)  # used everywhere in a file, it is no hundred times more to it
-        if place in there:
-            yield _Step(place, use.name, weight * _OWN)
-        elif here[use.module]:
-            for to in there:
-                yield _Step(to, use.name, weight / len(there))
+        for to in there:
+            yield _Step(to, use.name, weight / len(there))
 
 
 class _Here(dict[str, bool]):

@@ -118,6 +118,7 @@ class _Reader:
     used: set[str] = field(default_factory=set)
     parsed: int = 0
     size: int = 0
+    given_up: int = 0
 
     def file(self, path: str) -> File:
         """Read a file; of one that is not parsed only its name is given."""
@@ -139,8 +140,8 @@ class _Reader:
         return self._parsed(path, language, said)
 
     def _enough(self) -> bool:
-        limits, given_up = self.limits, self.left_out["too intricate"]
-        return self.parsed >= limits.files or self.size >= limits.total_bytes or given_up >= limits.given_up
+        limits = self.limits
+        return self.parsed >= limits.files or self.size >= limits.total_bytes or self.given_up >= limits.given_up
 
     def _parsed(self, path: str, language: Language, said: bytes) -> File:
         key = f"{language.name} {hashlib.sha256(said).hexdigest()}"
@@ -151,6 +152,7 @@ class _Reader:
         tags = self.known[key]
         if tags is None:
             self.left_out["too intricate"] += 1
+            self.given_up += len(said)
         return File(path, language.family, tags)
 
 

@@ -37,14 +37,14 @@ class Limits:
         files: Source files that are parsed.
         file_bytes: Bytes of one of them.
         total_bytes: Bytes of all of them.
-        given_up: Files that may turn out to be no source after all, or made to be slow; after that nothing more is parsed.
+        given_up: Bytes of files that turned out to be no source after all, or made to be slow; after that nothing more is parsed.
     """
 
     entries: int = 200_000
     files: int = 20_000
     file_bytes: int = 500_000
     total_bytes: int = 100_000_000
-    given_up: int = 50
+    given_up: int = 5_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +182,10 @@ def _above(folder: Path) -> tuple[tuple[Ignore, ...], str]:
     for depth in range(len(steps)):
         outer = "".join(f"{step}/" for step in steps[:depth])
         rules += _read_rules(root / outer / ".gitignore", outer)
-    return tuple(rules), "".join(f"{step}/" for step in steps)
+    prefix = "".join(f"{step}/" for step in steps)
+    if any(_ignored("".join(f"{step}/" for step in steps[: depth + 1]), rules) for depth in range(len(steps))):
+        return (), ""  # who names a folder that is ignored wants it all the same
+    return tuple(rules), prefix
 
 
 def _has_git(folder: Path) -> bool:
