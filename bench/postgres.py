@@ -8,13 +8,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 
-from bench.measure import Row, compared, in_turn, numbers, text
+from bench.measure import Row, compared, in_turn, microseconds, numbers, text
 from bench.postgres_writer import insert, plain_connection
 from palaver import Session, UserMessage
 from palaver.log import MessageEntry, draft
@@ -25,7 +25,7 @@ SIZE = 2_000
 ROUNDS = 1_000
 WRITERS = 8
 EACH = 300
-TURNS = 5
+TURNS = 11
 
 
 def run(folder: Path, *, quick: bool) -> list[Row]:
@@ -59,39 +59,54 @@ def _alone(url: str, *, quick: bool) -> list[Row]:
 
 
 def _many(server: postgres.Server, *, quick: bool) -> list[Row]:
-    """Let eight processes write at once, in turns: ours, raw, ours, raw …; a turn lasts until the last of them has ended."""
+    """Let eight processes write at once, in turns: ours, raw, raw, ours …; a turn lasts until the last of them is done."""
     each = EACH // 10 if quick else EACH
     url = server.url()
     with closing(open_store(url)) as store, closing(plain_connection(url)):
         dialogs = [Session.create(store, f"writer {number}").root.dialog_id for number in range(WRITERS)]
-        ours: list[float] = []
-        limit: list[float] = []
-        for turn in range(TURNS):
-            plain = [str(1 + turn * WRITERS + number) for number in range(WRITERS)]
-            turns: list[tuple[str, Sequence[str], list[float]]] = [("ours", dialogs, ours), ("raw", plain, limit)]
-            for kind, names, times in turns if turn % 2 else reversed(turns):
-                times.append(_together(url, kind, names, each) / (WRITERS * each))
-    what = f"PostgreSQL: one append of 2 KB, {WRITERS} processes on {WRITERS} sessions together"
-    return [compared(what, median(ours), median(limit), "≤ 1.25 (80 %)")]
+        plain = [str(1 + number) for number in range(WRITERS)]
+        with _writers(url, "ours", dialogs, each) as ours, _writers(url, "raw", plain, each) as raw:
+            for writers in (ours, raw):  # statements are prepared, and what is known of dialogs is known
+                _together(writers)
+            pairs: list[tuple[float, float]] = []
+            for turn in range(TURNS):
+                first, second = (ours, raw) if turn % 2 else (raw, ours)
+                times = {id(writers): _together(writers) / (WRITERS * each) for writers in (first, second)}
+                pairs.append((times[id(ours)], times[id(raw)]))
+    what = f"PostgreSQL: one append of 2 KB, {WRITERS} processes on {WRITERS} sessions together; median and spread of {TURNS} turns"
+    ratios = sorted(mine / theirs for mine, theirs in pairs)
+    told = f"{median(ratios):.2f} ({ratios[0]:.2f} to {ratios[-1]:.2f})"
+    mine, theirs = (microseconds(median(times)) for times in zip(*pairs, strict=True))
+    return [Row(what, mine, theirs, told, "≤ 1.25 (80 %)")]
 
 
-def _together(url: str, kind: str, names: Sequence[str], each: int) -> float:
-    """Give how long all writers take, from the signal to the end of the last, in seconds."""
+@contextmanager
+def _writers(url: str, kind: str, names: Sequence[str], each: int) -> Iterator[list[subprocess.Popen[str]]]:
+    """Start writers that are ready, and end them."""
     command = [sys.executable, "-m", "bench.postgres_writer", url, kind]
     pipe = subprocess.PIPE
     writers = [subprocess.Popen([*command, name, str(each)], stdin=pipe, stdout=pipe, text=True) for name in names]
     try:
-        for writer in writers:
-            assert writer.stdout is not None
-            assert writer.stdout.readline() == "ready\n"
-        start = time.perf_counter()
-        for writer in writers:
-            assert writer.stdin is not None
-            writer.stdin.write("\n")
-            writer.stdin.flush()
-        assert [writer.wait() for writer in writers] == [0] * len(writers)
-        return time.perf_counter() - start
+        _said(writers, "ready")
+        yield writers
     finally:
         for writer in writers:
             writer.kill()
             writer.communicate()
+
+
+def _said(writers: Sequence[subprocess.Popen[str]], word: str) -> None:
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == f"{word}\n"
+
+
+def _together(writers: Sequence[subprocess.Popen[str]]) -> float:
+    """Give how long all writers take, from the signal to the last that is done, in seconds."""
+    start = time.perf_counter()
+    for writer in writers:
+        assert writer.stdin is not None
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+    _said(writers, "done")
+    return time.perf_counter() - start

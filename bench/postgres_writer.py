@@ -1,15 +1,18 @@
-"""One of several writers: it says `ready`, waits for a line, writes, and ends.
+"""One of several writers: it says `ready`, writes at each line that it is sent, says `done`, and ends with its input.
 
-python -m bench.postgres_writer URL ours DIALOG COUNT      appends entries of 2 KB
+python -m bench.postgres_writer URL ours DIALOG COUNT      appends entries of 2 KB, so many at a line
 python -m bench.postgres_writer URL raw NUMBER COUNT       inserts the same bytes into a plain table, each committed
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from itertools import repeat
 from typing import TYPE_CHECKING
 
-from palaver.ids import DialogId
+from bench.measure import numbers
+from palaver.ids import DialogId, now
 from palaver.log import Draft
 from palaver.store import open_store
 
@@ -39,22 +42,24 @@ def insert(connection: psycopg.Connection[tuple[object, ...]], writer: int, numb
 def main() -> None:
     """Be one writer."""
     url, kind, name, count = sys.argv[1:]
+    ids = numbers()
     if kind == "ours":
-        store, dialog, entry = open_store(url), DialogId(name), Draft("message", "user", 1, (), (), "", 1.0, BODY)
+        store, dialog, entry = open_store(url), DialogId(name), Draft("message", "user", 1, (), (), "", now(), BODY)
         head = store.last(dialog).turn_head
-        _wait()
-        for _ in range(int(count)):
+        for _ in _told(int(count)):
             head = store.append(dialog, [entry], head)[0].turn_head
     else:
         plain = plain_connection(url)
-        _wait()
-        for number in range(int(count)):
-            insert(plain, int(name), number, BODY)
+        for _ in _told(int(count)):
+            insert(plain, int(name), next(ids), BODY)
 
 
-def _wait() -> None:
+def _told(count: int) -> Iterator[None]:
+    """Give so many turns at each line."""
     print("ready", flush=True)
-    sys.stdin.readline()
+    while sys.stdin.readline():
+        yield from repeat(None, count)
+        print("done", flush=True)
 
 
 if __name__ == "__main__":

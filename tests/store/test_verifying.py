@@ -24,6 +24,7 @@ from palaver.log import Compaction, Constraint, Custom, Header, MessageEntry, No
 from palaver.messages import UserMessage
 from palaver.session import searchable
 from palaver.store import Durability, MemoryStore, SessionRecord, SourceRecord, SqliteStore, Store
+from palaver.store.activity import SLACK_SECONDS
 from palaver.store.postgres import PostgresStore
 from palaver.store.verifying import verify_store
 from palaver.testing.store_laws.verifying import conversation, put
@@ -135,8 +136,10 @@ def may_stay_unseen(flip: Flip, kind: str) -> bool:
     """Tell what nothing else tells, or what makes no difference.
 
     Whether an entry that may stand in a turn or beside it belongs to one; the last bits of a deflated
-    text, which mean nothing.
+    text, which mean nothing; a rough time that is near enough.
     """
+    if flip.table == "activity" and flip.column == "at":
+        return bool(abs(flip.old - flip.new) <= 2 * SLACK_SECONDS)
     if flip.column == "deflated":
         return zlib.decompressobj().decompress(flip.old) == _inflated(flip.new)
     return flip.column == "turn_head" and kind == "custom"
@@ -161,6 +164,7 @@ _SQLITE = [
     ("dialogs", "dialog_no", "inherited"),
     ("dialogs", "dialog_no", "parent_id"),
     ("sessions", "session_no", "root"),
+    *(("activity", "session_no", column) for column in ("session_no", "at", "at")),
     ("texts", "id", "id"),
     ("texts", "id", "deflated"),
     ("migrations", "version", "sha256"),
@@ -247,6 +251,7 @@ _POSTGRES = [
     ("blobs", "digest", "digest"),
     ("dialogs", "dialog_no", "ranges"),
     ("dialogs", "dialog_no", "inherited"),
+    ("activity", "session_no", "at"),
     ("texts", _KEY, "deflated"),
     ("migrations", "version", "sha256"),
 ]

@@ -4,14 +4,15 @@ A store derives exactly when a session was last active, from the newest entry of
 rough time, in an order that it can walk; an append writes it when it is more than `SLACK_SECONDS` away, so once a minute in a conversation
 that goes on, and else nothing. A listing takes all that the rough times leave in doubt, and sorts them by the exact ones.
 
-A process may remember the rough time as long as the newest entry of the dialog that it writes to is near it: then no other process can have
-made it less, by more than the slack. So the rough time is at most twice the slack away.
+A process may remember the rough time as long as the newest entry of the dialog that it writes to is near it, before its own and after: then no
+other process can have moved it away, by more than the slack. So the rough time is at most twice the slack away, which `activity_faults` verifies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from palaver.store.protocol import SessionRecord
@@ -42,6 +43,37 @@ def renewed(known: float, at: float, exact: Callable[[], float]) -> float | None
         return None
     found = exact()
     return found if abs(found - known) > SLACK_SECONDS else None
+
+
+def activity_faults(
+    loose: Iterable[tuple[Any, ...]], page: Callable[[int], Sequence[tuple[Any, ...]]]
+) -> Iterator[tuple[str, str, str]]:
+    """Find the sessions whose rough time is not that of their newest entries: (place, code, what).
+
+    Args:
+        loose: The numbers of sessions that are not there, and have a rough time, a row each.
+        page: Gives the rows of sessions whose number is more than the one given, in order, and none at the end: their number, their id, their
+            rough time (None where there is none), and when they were last active.
+    """
+    for (number,) in loose:
+        yield f"session number {number}", "loose_rows", "It is not there, and when it was last active is kept."
+    after = -1
+    while rows := page(after):
+        for _number, session_id, rough, exact in rows:
+            if rough is None:
+                yield session_id, "wrong_activity", "No time is kept by which a list of sessions would find it."
+            elif rough != exact and not abs(rough - exact) <= _OFF_SECONDS:
+                what = f"A list takes it as last active at {_told(rough)}, and its entries say {_told(exact)}."
+                yield session_id, "wrong_activity", f"{what} The next entries in it mend that."
+        after = rows[-1][0]
+
+
+def _told(at: float) -> str:
+    """Give a time for people; whatever is none, as the number that it is."""
+    try:
+        return datetime.fromtimestamp(at, UTC).isoformat(" ", "seconds")
+    except (OverflowError, ValueError, OSError):
+        return repr(at)
 
 
 @dataclass(frozen=True, slots=True)

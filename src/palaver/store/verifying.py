@@ -50,7 +50,8 @@ class Fault:
     Attributes:
         place: Where: `dialog:entry`, a payload's id, a session's id, or the part of the store.
         code: What it is, one word for counting: `damaged_body`, `unreadable_body`, `lost_body`, `lost_header`, `wrong_header`, `damaged_blob`,
-            `missing_blob`, `dangling_parent`, `wrong_ranges`, `wrong_root`, `unreadable`, `loose_rows`, `wrong_index`, `damaged_file`.
+            `missing_blob`, `dangling_parent`, `wrong_ranges`, `wrong_root`, `wrong_activity`, `unreadable`, `loose_rows`, `wrong_index`,
+            `wrong_schema`, `damaged_file`.
         what: What is wrong, in one sentence.
     """
 

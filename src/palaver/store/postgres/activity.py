@@ -1,58 +1,60 @@
-"""When sessions were last active, as rows (`palaver.store.activity`)."""
+"""When sessions were last active, as rows (`palaver.store.activity`).
+
+What is known of a session's rough time is kept beside the newest entry that this process wrote to the dialog: when another process writes there,
+the entry is not the newest any more, and both are forgotten together.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import NamedTuple
 
 from palaver.store.activity import EVER, SLACK_SECONDS, renewed
-from palaver.store.postgres.connections import Block, Connection, Connections, ask
+from palaver.store.postgres.connections import Connection, ask
 from palaver.store.postgres.statements import Row
 
-__all__ = ["Known", "spoken_in", "touch", "without"]
-
-_MOST_KNOWN = 4096
+__all__ = ["Rough", "raised", "spoken_in", "touch", "without"]
 
 
-class Known:
-    """The rough times that this process has seen of the sessions of dialogs, so that an append need not ask.
+class Rough(NamedTuple):
+    """What is known of the session of a dialog.
 
-    What a block wrote is known inside the block only: it may be undone.
+    Attributes:
+        at: Its rough time.
+        floor: When the session and this dialog were made, whichever is later: it was never last active before that. So an older entry, as an
+            import has them, changes nothing in a session that was made just now.
     """
 
-    def __init__(self, pool: Connections) -> None:
-        """Know nothing yet."""
-        self._pool = pool
-        self._times: dict[int, float] = {}
+    at: float
+    floor: float
 
-    def _mine(self) -> dict[int, float]:
-        block = self._pool.block()
-        if block is None:
-            return self._times
-        kept: tuple[Block, dict[int, float]] | None = getattr(self._pool.own, "times", None)
-        if kept is None or kept[0] is not block:
-            kept = self._pool.own.times = (block, {})
-        return kept[1]
+    def near(self, last: float, at: float) -> bool:
+        """Tell whether the rough time will do for an entry of this time after one of the time `last`, whatever others wrote in between.
 
-    def near(self, dialog_no: int, at: float) -> bool:
-        """Tell whether an entry of this time changes nothing."""
-        known = self._mine().get(dialog_no)
-        return known is not None and abs(at - known) <= SLACK_SECONDS
-
-    def keep(self, dialog_no: int, at: float, rough: float | None) -> None:
-        """Keep the rough time of a dialog's session beside the time of its newest entry; None where that is not sure."""
-        times = self._mine()
-        self._times.pop(dialog_no, None)
-        if len(times) >= _MOST_KNOWN:
-            times.clear()
-        if rough is not None and abs(at - rough) <= SLACK_SECONDS:
-            times[dialog_no] = rough
+        Others can have moved it away unless the entry before held it where it is.
+        """
+        lowest, highest = self.at - SLACK_SECONDS, self.at + SLACK_SECONDS
+        return lowest <= max(last, self.floor) <= highest and lowest <= max(at, self.floor) <= highest
 
 
-def spoken_in(connection: Connection, dialog_no: int, at: float) -> float | None:
+def raised(row: Sequence[bytes | None]) -> Rough | None:
+    """Read what the statement told that wrote an entry and raised the rough time; None where the session is not there."""
+    known, changed, floor = row
+    if known is None or floor is None:  # the session is being erased
+        return None
+    return Rough(float(known if changed is None else changed), float(floor))
+
+
+def spoken_in(connection: Connection, dialog_no: int, at: float) -> Rough | None:
     """Take note of an entry that was written to a dialog; give the rough time that its session has now, None where that is not sure."""
-    return _note(connection, ask(connection, "activity_of_dialog", (dialog_no,)).fetchone(), at)
+    row = ask(connection, "activity_of_dialog", (dialog_no,)).fetchone()
+    if row is None:  # the session is being erased
+        return None
+    session_no, known, floor = row
+    rough = _note(connection, (session_no, known), max(at, floor))
+    return None if rough is None else Rough(rough, floor)
 
 
 def touch(connection: Connection, session_no: int, at: float) -> None:
@@ -65,7 +67,7 @@ def without(connection: Connection, dialog_no: int) -> Iterator[None]:
     """Take note of a dialog that is deleted in between."""
     row = ask(connection, "activity_of_dialog", (dialog_no,)).fetchone()
     yield
-    _note(connection, row, -EVER)
+    _note(connection, row and row[:2], -EVER)
 
 
 def _note(connection: Connection, row: Row | None, at: float) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, cached_property
 from threading import Condition, local
@@ -19,7 +19,7 @@ from psycopg.pq.abc import PGresult
 
 from palaver.errors import InvalidInput, PalaverError, StoreError
 from palaver.store.postgres.faults import busy, closed, fault
-from palaver.store.postgres.statements import Row, numbered, statements
+from palaver.store.postgres.statements import Row, encoded, numbered, statements
 
 _KEPT_IDLE = 8
 _FRESH_SECONDS = 0.005  # a connection that was used so recently is not looked at again
@@ -29,11 +29,11 @@ class Connection(psycopg.Connection[Row]):
     """A connection to the server, with a short way for the one statement that is executed for each append."""
 
     @cached_property
-    def _known_here(self) -> set[str]:
+    def _known_here(self) -> set[bytes]:
         return set()
 
-    def insert(self, name: str, row: Mapping[str, object]) -> int:
-        """Execute a named statement through libpq itself, and give how many rows it returned.
+    def insert(self, name: str, values: Row, then: str = "") -> tuple[bytes | None, ...] | None:
+        """Execute a statement that writes an entry through libpq itself, and give the first row that it returned, as text; None for none.
 
         That takes half of what a cursor takes, which adapts each value and waits in an event loop of its own. An interruption (Ctrl-C) waits
         for the end of the statement, which the server bounds.
@@ -41,12 +41,12 @@ class Connection(psycopg.Connection[Row]):
         Raises:
             psycopg.Error: As a cursor would.
         """
-        statement = numbered(name)
-        if name not in self._known_here:
+        statement = numbered(name, then)
+        if statement.name not in self._known_here:
             self._check(self.pgconn.prepare(statement.name, statement.sql, statement.types))
-            self._known_here.add(name)
-        values: list[Any] = [encode(row[key]) for key, encode in statement.parameters]  # None for NULL
-        return self._check(self.pgconn.exec_prepared(statement.name, values, statement.formats)).ntuples
+            self._known_here.add(statement.name)
+        told = self._check(self.pgconn.exec_prepared(statement.name, encoded(values), statement.formats))
+        return tuple([told.get_value(0, column) for column in range(told.nfields)]) if told.ntuples else None
 
     def command(self, command: LiteralString) -> None:
         """Execute BEGIN, COMMIT, ROLLBACK and the like through libpq itself: at a ROLLBACK a cursor forgets all prepared statements.
@@ -160,7 +160,7 @@ class Connections:
 
     def give_back(self, connection: Connection) -> None:
         """Take a connection back; one that died, or is in the middle of something, is not lent again."""
-        sound = connection.info.transaction_status is TransactionStatus.IDLE
+        sound = connection.pgconn.transaction_status == TransactionStatus.IDLE
         kept = self._returned(connection if sound else None)
         if not kept:
             self._forget(connection)

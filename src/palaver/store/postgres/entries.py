@@ -28,11 +28,12 @@ from palaver.errors import (
 )
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
-from palaver.store.postgres import activity
+from palaver.store.erasing_rows import unknown_dialog
+from palaver.store.postgres.activity import Rough, raised, spoken_in
 from palaver.store.postgres.connections import Connection, Connections, ask
 from palaver.store.postgres.faults import NeverReached, busy, unknown_outcome
-from palaver.store.postgres.gone import unknown_dialog
-from palaver.store.postgres.statements import Row, statements
+from palaver.store.postgres.rows import PostgresRows
+from palaver.store.postgres.statements import ENTRY, Row, statements
 from palaver.store.postgres.texts import given, held
 from palaver.store.postgres.transactions import one_statement, reading, writing
 from palaver.store.records import check_taken, ids_in
@@ -47,10 +48,17 @@ Follow = Callable[[Header], tuple[Header, ...]]
 
 
 class End(NamedTuple):
-    """Where a dialog ends: its number and its newest header."""
+    """Where a dialog ends.
+
+    Attributes:
+        dialog_no: Its number.
+        last: Its newest header.
+        rough: What is known of when its session was last active, while the newest entry is one of ours.
+    """
 
     dialog_no: int
     last: Header
+    rough: Rough | None = None
 
 
 class _Plan(NamedTuple):
@@ -59,17 +67,20 @@ class _Plan(NamedTuple):
     end: End
     made: tuple[Header, ...]
 
+    def ended(self, rough: Rough | None) -> End:
+        """Give where the dialog ends when it was written."""
+        return End(self.end.dialog_no, self.made[-1] if self.made else self.end.last, rough)
 
-class _Outcome(Enum):
-    """How an attempt to write ended."""
 
-    WRITTEN = auto()
+class _Failed(Enum):
+    """How an attempt to write ended that was not seen to be done."""
+
     TAKEN = auto()
     UNKNOWN = auto()
 
 
 class _TakenError(Exception):
-    """Undoes a transaction whose first entry found its place, and a later one did not."""
+    """The dialog does not end as the writer knew; it undoes what was written of a transaction."""
 
 
 class Log:
@@ -79,7 +90,6 @@ class Log:
         """Know nothing yet."""
         self._pool = pool
         self._ends: dict[DialogId, End] = {}
-        self._active = activity.Known(pool)
 
     def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
         """Append entries of a turn."""
@@ -115,13 +125,14 @@ class Log:
         deadline = monotonic() + self._pool.wait
         plan = self._guess(dialog_id, follow) if bodies else None
         outcome = None if plan is None else self._attempt(plan, bodies)
-        while plan is None or outcome is not _Outcome.WRITTEN:
-            doubtful = plan.made if plan is not None and outcome is _Outcome.UNKNOWN else ()
+        while plan is None or not isinstance(outcome, End):
+            doubtful = plan.made if plan is not None and outcome is _Failed.UNKNOWN else ()
             plan, done = self._look(dialog_id, follow, doubtful)
             if not done and outcome is not None and monotonic() > deadline:
                 raise unknown_outcome(self._pool.place) if doubtful else self._slow()
-            outcome = _Outcome.WRITTEN if done else self._attempt(plan, bodies)
-        return self._known(dialog_id, plan)
+            outcome = plan.ended(None) if done else self._attempt(plan, bodies)
+        self._know(dialog_id, outcome)
+        return plan.made
 
     def _slow(self) -> StoreBusy:
         return busy(self._pool.place, self._pool.wait, "other writers of the same dialog were always faster")
@@ -148,84 +159,88 @@ class Log:
         made = follow(end.last)
         return _Plan(end, made), not made
 
-    def _known(self, dialog_id: DialogId, plan: _Plan) -> tuple[Header, ...]:
-        """Remember where the dialog ends now, and give what was written."""
+    def _know(self, dialog_id: DialogId, end: End) -> None:
+        """Remember where a dialog ends now."""
         if len(self._ends) >= _ENDS_KNOWN:
             self._ends = {}
-        last = plan.made[-1] if plan.made else plan.end.last
-        self._ends[dialog_id] = End(plan.end.dialog_no, last)
-        return plan.made
+        self._ends[dialog_id] = end
 
-    def _attempt(self, plan: _Plan, bodies: Sequence[bytes]) -> _Outcome:
+    def _attempt(self, plan: _Plan, bodies: Sequence[bytes]) -> End | _Failed:
         """Write, if the dialog ends as the plan says; outside of a block, a lost connection leaves open whether it was written."""
         try:
-            return _Outcome.WRITTEN if self._write(plan, bodies) else _Outcome.TAKEN
+            return plan.ended(self._write(plan, bodies))
         except _TakenError:
-            return _Outcome.TAKEN
+            return _Failed.TAKEN
         except NeverReached:
             raise
         except StoreUnavailable:
             if self._pool.block() is not None:
                 raise
-            return _Outcome.UNKNOWN
+            return _Failed.UNKNOWN
         except StoreError as error:
             if isinstance(error.__cause__, UniqueViolation):  # another writer was at it, and has committed
-                return _Outcome.TAKEN
+                return _Failed.TAKEN
             raise
 
-    def _write(self, plan: _Plan, bodies: Sequence[bytes]) -> bool:
-        dialog_no, at = plan.end.dialog_no, plan.made[-1].at
-        if len(bodies) == 1 and self._active.near(dialog_no, at):
+    def _write(self, plan: _Plan, bodies: Sequence[bytes]) -> Rough | None:
+        """Write, and take note of it where the rough time of the session is not known to do; give what is known of that now.
+
+        One entry that is no older than the one before is one statement. An older one, as an import has them, may move its session back.
+        """
+        end, at = plan.end, plan.made[-1].at
+        near = end.rough is not None and end.rough.near(end.last.at, at)
+        newer = at >= end.last.at and (end.rough is None or at >= end.rough.at)
+        if len(bodies) == 1 and (near or newer):
             with one_statement(self._pool) as connection:
-                return _place(connection, plan.end, plan.made[0], bodies[0])
+                told = _place(connection, end, plan.made[0], bodies[0], "" if near else "activity_raised")
+            return end.rough if near else raised(told)
         with writing(self._pool) as connection:
-            if not _place(connection, plan.end, plan.made[0], bodies[0]):
-                return False
+            _place(connection, end, plan.made[0], bodies[0])
             if len(bodies) > 1:
                 _place_rest(connection, plan, bodies)
-            if self._active.near(dialog_no, at):
-                return True
-            rough = activity.spoken_in(connection, dialog_no, at)
-        self._active.keep(dialog_no, at, rough)
-        return True
+            return end.rough if near else spoken_in(connection, end.dialog_no, at)
 
 
-def _place(connection: Connection, end: End, made: Header, body: bytes) -> bool:
-    """Write an entry if the dialog ends where we think, and tell whether it does."""
+def _place(connection: Connection, end: End, made: Header, body: bytes, then: str = "") -> tuple[bytes | None, ...]:
+    """Write an entry if the dialog ends where we think, and give what the statement told."""
     name = "place_after" if end.last.seq >= 0 else "place_first"
-    return connection.insert(name, _row(end.dialog_no, end.last, made, body)) == 1
+    told = connection.insert(name, _values(end.dialog_no, end.last, made, body), then)
+    if told is None:
+        raise _TakenError
+    return told
 
 
 def _place_rest(connection: Connection, plan: _Plan, bodies: Sequence[bytes]) -> None:
     """Send all entries but the first at once, without waiting for the answer to one before sending the next."""
     pairs = zip(plan.made[:-1], plan.made[1:], bodies[1:], strict=True)
-    rows = [_row(plan.end.dialog_no, last, made, body) for last, made, body in pairs]
+    rows = [dict(zip(ENTRY, _values(plan.end.dialog_no, *of_one), strict=True)) for of_one in pairs]
     with connection.cursor() as cursor:
         cursor.executemany(statements()["place_after"], rows)
         if cursor.rowcount != len(rows):
             raise _TakenError
 
 
-def _row(dialog_no: int, last: Header, made: Header, body: bytes) -> dict[str, object]:
-    return {
-        "dialog_no": dialog_no,
-        "after": last.seq,
-        "after_digest": last.digest,
-        "turn_head": made.turn_head,
-        "view_base": made.view_base,
-        "open_turn": made.open_turn,
-        "kind": held(made.kind),
-        "role": held(made.role),
-        "number": made.number,
-        "calls": json.dumps(made.calls) if made.calls else None,
-        "open_calls": json.dumps(made.open_calls) if made.open_calls else None,
-        "response": held(made.response),
-        "at": made.at,
-        "size": made.size,
-        "total": made.total,
-        "digest": made.digest,
-        "body": body,
-    }
+def _values(dialog_no: int, last: Header, made: Header, body: bytes) -> Row:
+    """Give the values of an entry, in the order of `ENTRY`."""
+    return (
+        dialog_no,
+        last.seq,
+        last.digest,
+        made.turn_head,
+        made.view_base,
+        made.open_turn,
+        held(made.kind),
+        held(made.role),
+        made.number,
+        json.dumps(made.calls) if made.calls else None,
+        json.dumps(made.open_calls) if made.open_calls else None,
+        held(made.response),
+        made.at,
+        made.size,
+        made.total,
+        made.digest,
+        body,
+    )
 
 
 def header(row: Row) -> Header:
@@ -241,7 +256,7 @@ def newest(connection: Connection, dialog_id: DialogId) -> End:
     """Give a dialog's number and its newest header, `NOTHING` when it has none."""
     row = ask(connection, "newest_header", (held(dialog_id),)).fetchone()
     if row is None:
-        raise unknown_dialog(connection, dialog_id)
+        raise unknown_dialog(PostgresRows(connection), dialog_id)
     return End(row[0], NOTHING if row[1] is None else header(row[1:]))
 
 
@@ -249,7 +264,7 @@ def end(connection: Connection, dialog_id: DialogId) -> tuple[int, int]:
     """Give a dialog's number and how many own entries it holds."""
     row = ask(connection, "dialog_end", (held(dialog_id),)).fetchone()
     if row is None:
-        raise unknown_dialog(connection, dialog_id)
+        raise unknown_dialog(PostgresRows(connection), dialog_id)
     return row[0], row[1]
 
 

@@ -3,37 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import ClassVar
 
 import psycopg
 
 from palaver.errors import StoreBusy, UnknownHandle
-from palaver.ids import BlobId, DialogId, SessionId
+from palaver.ids import BlobId, DialogId
 from palaver.log import Handle
-from palaver.store.erasing import Gone, KeptReceipt, Placed, Stray, Thing, listed, named_in, retotalled
+from palaver.store.erasing import Placed, retotalled
+from palaver.store.erasing_rows import RowEraser, Rows
 from palaver.store.postgres import activity, entries
 from palaver.store.postgres.connections import Connection, Connections, ask
-from palaver.store.postgres.gone import unknown_session
-from palaver.store.postgres.statements import Row, statements
-from palaver.store.postgres.texts import given, held
-from palaver.store.postgres.transactions import reading, refuse_if_read_only, together, writing
-
-_PAGE_ROWS = 200
-_PAGE_BLOBS = 50_000  # ids of payloads that are held in memory at a time
-_MOST = (1 << 31) - 1
-
-
-def all_gone(pool: Connections) -> Iterator[tuple[Thing, str, Gone]]:
-    """Read all that is remembered."""
-    with reading(pool) as connection:
-        rows = ask(connection, "gone_all").fetchall()
-    return ((thing, given(name), Gone(at, receipt)) for thing, name, at, receipt in rows)
-
-
-def receipts(pool: Connections) -> tuple[KeptReceipt, ...]:
-    """Read all receipts."""
-    with reading(pool) as connection:
-        return tuple(KeptReceipt(*map(given, row)) for row in ask(connection, "receipts_all"))
+from palaver.store.postgres.rows import BEFORE_ALL, PostgresRows, rows_of
+from palaver.store.postgres.statements import statements
+from palaver.store.postgres.texts import held
+from palaver.store.postgres.transactions import refuse_if_read_only, together, writing
 
 
 @contextmanager
@@ -46,11 +31,20 @@ def erasing(pool: Connections) -> Iterator[PostgresEraser]:
         yield PostgresEraser(pool)
 
 
-class PostgresEraser:
+class PostgresEraser(RowEraser):
     """What may be done inside an erasure; the locks of the block keep every other writer out."""
+
+    _before_all: ClassVar[tuple[int, ...]] = BEFORE_ALL
 
     def __init__(self, pool: Connections) -> None:
         self._pool = pool
+
+    def _rows(self, *, write: bool = False) -> AbstractContextManager[PostgresRows]:
+        return rows_of(self._pool, write=write)
+
+    def _older(self, rows: Rows, blob_ids: Collection[BlobId], seconds: float) -> set[BlobId]:
+        found = rows.all("blobs_older", seconds, [bytes.fromhex(one) for one in blob_ids])
+        return {BlobId(bytes(digest).hex()) for (digest,) in found}
 
     def put_in_place(self, dialog_id: DialogId, placed: Sequence[Placed]) -> None:
         """Overwrite entries, and set the sizes of all that follow."""
@@ -72,12 +66,6 @@ class PostgresEraser:
         for name in ("text_remove", "tokens_remove"):
             ask(connection, name, (dialog_no, one.seq))
 
-    def clear_dialog(self, dialog_id: DialogId) -> None:
-        """Empty a node's metadata."""
-        with writing(self._pool) as connection:
-            entries.end(connection, dialog_id)
-            ask(connection, "dialog_clear", (held(dialog_id),))
-
     def remove_dialogs(self, dialog_ids: Collection[DialogId]) -> None:
         """Delete dialogs."""
         with writing(self._pool) as connection:
@@ -86,98 +74,6 @@ class PostgresEraser:
                 ask(connection, "dialog_empty", {"dialog_no": dialog_no})
                 with activity.without(connection, dialog_no):
                     ask(connection, "dialog_remove", (dialog_no,))
-
-    def remove_session(self, session_id: SessionId) -> None:
-        """Delete a session."""
-        with writing(self._pool) as connection:
-            number = _number(connection, session_id)
-            ask(connection, "session_empty", {"session_no": number})
-            ask(connection, "session_remove", (number,))
-
-    def remove_leases(self, ids: Collection[str]) -> None:
-        """Delete leases whose name holds an id."""
-        with writing(self._pool) as connection:
-            for (name,) in ask(connection, "lease_names").fetchall():
-                if any(one in given(name) for one in ids):
-                    ask(connection, "lease_remove", (name,))
-
-    def unnamed(self, blob_ids: Collection[BlobId], older_than: float | None = None) -> frozenset[BlobId]:
-        """Read all that names payloads, and give those of them that nothing names."""
-        left = set(blob_ids)
-        with reading(self._pool) as connection:
-            if older_than is not None and left:
-                digests = [bytes.fromhex(one) for one in left]
-                rows = ask(connection, "blobs_older", (older_than, digests)).fetchall()
-                left = {BlobId(bytes(digest).hex()) for (digest,) in rows}
-            return frozenset(_without_named(connection, left, proven=older_than is not None))
-
-    def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
-        """Delete payloads."""
-        with writing(self._pool) as connection, connection.cursor() as cursor:
-            cursor.executemany(statements()["blob_remove"], [(bytes.fromhex(one),) for one in blob_ids])
-
-    def remember(self, things: Collection[tuple[Thing, str]], gone: Gone) -> None:
-        """Remember what was erased."""
-        with writing(self._pool) as connection, connection.cursor() as cursor:
-            cursor.executemany(statements()["gone_add"], [(thing, held(name), *gone) for thing, name in things])
-
-    def keep_receipt(self, receipt: KeptReceipt) -> None:
-        """Write a receipt."""
-        with writing(self._pool) as connection:
-            ask(connection, "receipt_put", tuple(map(held, receipt)))
-
-
-def strays(pool: Connections) -> Iterator[Stray]:
-    """Read the payloads, and give those that nothing names."""
-    after = b""
-    while True:
-        with reading(pool) as connection:
-            page = ask(connection, "blobs_with_times", (after, _PAGE_BLOBS)).fetchall()
-            found = [Stray(BlobId(bytes(digest).hex()), size, age) for digest, size, age in page]
-            left = _without_named(connection, {one.blob_id for one in found}, proven=True)
-        if not page:
-            return
-        yield from (one for one in found if one.blob_id in left)
-        after = bytes(page[-1][0])
-
-
-def _without_named(connection: Connection, left: set[BlobId], *, proven: bool) -> set[BlobId]:
-    """Read all that names payloads, and give the payloads that are left over."""
-    for body in _naming(connection) if left else ():
-        left -= named_in(body)
-    for raw, index in ask(connection, "sources_naming").fetchall() if left else ():
-        left -= {raw, index}
-        listing = None if raw is None else ask(connection, "blob_get", (bytes.fromhex(raw),)).fetchone()
-        if listing is not None:
-            left -= listed(raw, bytes(listing[0]), proven=proven)
-    return left
-
-
-def _naming(connection: Connection) -> Iterator[bytes]:
-    """Give the bodies that name payloads, a page at a time."""
-    after = (-1, _MOST)
-    while page := ask(connection, "bodies_naming", (*after, _PAGE_ROWS)).fetchall():
-        yield from (bytes(row[2]) for row in page)
-        after = (page[-1][0], page[-1][1])
-
-
-def _number(connection: Connection, session_id: SessionId) -> int:
-    row: Row | None = ask(connection, "session_no", (held(session_id),)).fetchone()
-    if row is None:
-        raise unknown_session(connection, session_id)
-    return int(row[0])
-
-
-def note_file(pool: Connections, session_id: SessionId, path: str) -> None:
-    """Remember a file that a session was written to."""
-    with writing(pool) as connection:
-        ask(connection, "file_add", (_number(connection, session_id), held(path)))
-
-
-def files(pool: Connections, session_id: SessionId) -> tuple[str, ...]:
-    """Read the files that a session was written to."""
-    with reading(pool) as connection:
-        return tuple(given(row[0]) for row in ask(connection, "files_of", (_number(connection, session_id),)))
 
 
 def scrub(pool: Connections, *, thorough: bool) -> tuple[str, ...]:

@@ -9,8 +9,9 @@ from typing import Any
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.store.activity import Chosen
+from palaver.store.erasing_rows import gone, unknown_session
 from palaver.store.postgres.connections import Connection, ask
-from palaver.store.postgres.gone import gone, unknown_session
+from palaver.store.postgres.rows import PostgresRows
 from palaver.store.postgres.statements import Row
 from palaver.store.postgres.texts import given, held, held_or_none
 from palaver.store.protocol import SessionRecord, SourceRecord
@@ -49,13 +50,13 @@ def session_no(connection: Connection, session_id: SessionId, *, lock: bool = Fa
     """Give the number of a session; with `lock`, nobody else changes it or its tree until the end of the transaction."""
     row = ask(connection, "session_lock" if lock else "session_no", (held(session_id),)).fetchone()
     if row is None:
-        raise unknown_session(connection, session_id)
+        raise unknown_session(PostgresRows(connection), session_id)
     return int(row[0])
 
 
 def add(connection: Connection, record: SessionRecord) -> None:
     """Write a new session."""
-    erased = gone(connection, "session", record.session_id)
+    erased = gone(PostgresRows(connection), "session", record.session_id)
     if erased is not None:
         raise erased.error("session", record.session_id)
     if ask(connection, "session_add", _bindings(record)).rowcount == 0:
@@ -66,7 +67,7 @@ def get(connection: Connection, session_id: SessionId) -> SessionRecord:
     """Read one session."""
     found = several(connection, [session_id])
     if not found:
-        raise unknown_session(connection, session_id)
+        raise unknown_session(PostgresRows(connection), session_id)
     return found[0]
 
 

@@ -8,6 +8,7 @@ from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from palaver.store.activity import SLACK_SECONDS
 from palaver.store.statements import Migration, migrations_in, named_in
 
 Row = tuple[Any, ...]
@@ -30,30 +31,16 @@ def migrations() -> tuple[Migration, ...]:
     return migrations_in(__package__)
 
 
-class Numbered(NamedTuple):
-    """A statement as libpq takes it.
-
-    Attributes:
-        name: Its name as a prepared statement.
-        sql: Its text, with numbers for the values.
-        types: The object ids of the values' types.
-        formats: 1 for a value in binary form, 0 for one as text.
-        parameters: The name of each value, and what encodes it.
-    """
-
-    name: bytes
-    sql: bytes
-    types: list[int]
-    formats: list[int]
-    parameters: tuple[tuple[str, Callable[[Any], bytes | None]], ...]
+# https://github.com/postgres/postgres/blob/master/src/include/catalog/pg_type.dat: the ids of built-in types never change.
+_INT8, _INT4, _TEXT, _FLOAT8, _BYTEA = 20, 23, 25, 701, 17
 
 
 def _as_text(value: object) -> bytes:
     return str(value).encode()
 
 
-def _as_text_or_none(value: object) -> bytes | None:
-    return None if value is None else str(value).encode()
+def _as_text_or_none(value: str | None) -> bytes | None:
+    return None if value is None else value.encode()
 
 
 def _as_float(value: float) -> bytes:
@@ -64,39 +51,73 @@ def _as_bytes(value: bytes) -> bytes:
     return value
 
 
-# https://github.com/postgres/postgres/blob/master/src/include/catalog/pg_type.dat: the ids of built-in types never change.
-_INT8, _INT4, _TEXT, _FLOAT8, _BYTEA = 20, 23, 25, 701, 17
-_LARGE = {"dialog_no", "size", "total"}
-_TEXTS = {"kind", "role", "response"}
-_MAYBE = {"calls", "open_calls"}
-_BINARY = {"after_digest", "digest", "body"}
+class Value(NamedTuple):
+    """How a value is given to libpq.
+
+    Attributes:
+        type: The object id of its type.
+        encode: What makes bytes of it; None for NULL.
+    """
+
+    type: int
+    encode: Callable[[Any], bytes | None]
 
 
-def _encoding(name: str) -> tuple[int, int, Callable[[Any], bytes | None]]:
-    """Give the type of a value of an entry by its name, its format, and what encodes it."""
-    if name in _BINARY:
-        return _BYTEA, 1, _as_bytes
-    if name == "at":
-        return _FLOAT8, 0, _as_float
-    if name in _MAYBE:
-        return _TEXT, 0, _as_text_or_none
-    return (_TEXT if name in _TEXTS else _INT8 if name in _LARGE else _INT4), 0, _as_text
+_LARGE, _NUMBER, _TIME = Value(_INT8, _as_text), Value(_INT4, _as_text), Value(_FLOAT8, _as_float)
+_WORD, _WORD_OR_NULL, _BYTES = Value(_TEXT, str.encode), Value(_TEXT, _as_text_or_none), Value(_BYTEA, _as_bytes)
+
+ENTRY: Mapping[str, Value] = MappingProxyType(
+    {
+        "dialog_no": _LARGE,
+        "after": _NUMBER,
+        "after_digest": _BYTES,
+        "turn_head": _NUMBER,
+        "view_base": _NUMBER,
+        "open_turn": _NUMBER,
+        "kind": _WORD,
+        "role": _WORD,
+        "number": _NUMBER,
+        "calls": _WORD_OR_NULL,
+        "open_calls": _WORD_OR_NULL,
+        "response": _WORD,
+        "at": _TIME,
+        "size": _LARGE,
+        "total": _LARGE,
+        "digest": _BYTES,
+        "body": _BYTES,
+    }
+)
+"""The values of the statements that write an entry, in their order."""
+
+_ENCODERS = tuple(value.encode for value in ENTRY.values())
+
+
+def encoded(values: Row) -> list[Any]:
+    """Give the values of an entry as libpq takes them: bytes in binary form, all others as text, None for NULL."""
+    return [encode(value) for encode, value in zip(_ENCODERS, values, strict=True)]
+
+
+class Numbered(NamedTuple):
+    """A statement that writes an entry, as libpq takes it: with numbers for the values of `ENTRY`, all of which it is given.
+
+    Attributes:
+        name: Its name as a prepared statement.
+        sql: Its text.
+        types: The object ids of the values' types.
+        formats: 1 for a value in binary form, 0 for one as text.
+    """
+
+    name: bytes
+    sql: bytes
+    types: list[int]
+    formats: list[int]
 
 
 @cache
-def numbered(name: str) -> Numbered:
-    """Give a named statement that writes an entry as libpq takes it."""
-    names: dict[str, int] = {}
-
-    def number(found: re.Match[str]) -> str:
-        return f"${names.setdefault(found[1], len(names) + 1)}"
-
-    sql = _VALUE.sub(number, statements()[name]).replace("%%", "%")
-    encodings = [_encoding(one) for one in names]
-    return Numbered(
-        name=f"palaver_{name}".encode(),
-        sql=sql.encode(),
-        types=[one[0] for one in encodings],
-        formats=[one[1] for one in encodings],
-        parameters=tuple((one, encoding[2]) for one, encoding in zip(names, encodings, strict=True)),
-    )
+def numbered(name: str, then: str = "") -> Numbered:
+    """Give a named statement that writes an entry as libpq takes it; with the name of what follows it, both as one statement."""
+    written = f"WITH placed AS ({statements()[name]}) {statements()[then]}" if then else statements()[name]
+    places = {"slack": repr(SLACK_SECONDS)} | {value: f"${place}" for place, value in enumerate(ENTRY, 1)}
+    sql = _VALUE.sub(lambda found: places[found[1]], written).replace("%%", "%")
+    types = [value.type for value in ENTRY.values()]
+    return Numbered(f"palaver_{name}_{then}".encode(), sql.encode(), types, [int(one == _BYTEA) for one in types])

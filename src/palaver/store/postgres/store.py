@@ -14,14 +14,15 @@ from palaver.errors import InvalidInput, MissingBlob
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Header, Node
 from palaver.store.activity import Chosen, page
-from palaver.store.erasing import FRESH, Eraser, Gone, KeptReceipt, Stray, Thing
+from palaver.store.erasing import FRESH, Eraser
+from palaver.store.erasing_rows import PAGE_BLOBS, ErasingFace, Rows
 from palaver.store.following import Wait
 from palaver.store.lease import Change, Lease
 from palaver.store.postgres import entries, erasing, leases, search, sessions, tree, verifying
 from palaver.store.postgres.address import address
 from palaver.store.postgres.connections import Connections, ask
-from palaver.store.postgres.gone import gone
 from palaver.store.postgres.opening import Opener, prepare
+from palaver.store.postgres.rows import BEFORE_ALL, PostgresRows, rows_of
 from palaver.store.postgres.statements import Row
 from palaver.store.postgres.transactions import one_statement, reading, refuse_if_read_only, together, writing
 from palaver.store.postgres.watching import watch
@@ -41,7 +42,7 @@ CONNECTIONS = 16
 """The most connections of one store at once; a server allows 100 to all its clients unless it is told otherwise."""
 
 
-class PostgresStore:
+class PostgresStore(ErasingFace):
     """A store in one schema of a PostgreSQL database, for any number of threads, processes and machines.
 
     Durability `FULL` means that the server has flushed its log before a write returns; `NORMAL` does not wait for that: then a write survives
@@ -55,6 +56,7 @@ class PostgresStore:
     capabilities = frozenset(Capability)
     beyond: tuple[str, ...] = (
         "the server's write-ahead log, its archives, replicas and backups, which keep old rows until they are recycled",
+        "the server's text log, where it is told to write statements into it with their values",
         "copies of the disk, and what a file system or a flash drive keeps of blocks that it wrote anew",
     )
 
@@ -336,40 +338,23 @@ class PostgresStore:
         with writing(self._pool) as connection:
             return leases.change(connection, name, change)
 
-    # --- erasing (`palaver.store.erasing`) ----------------------------------------------------------------------------------------
+    # --- erasing (`palaver.store.erasing`; the rest of it is `ErasingFace`) -------------------------------------------------------
 
     def erasing(self) -> AbstractContextManager[Eraser]:
         """Begin an erasure: one transaction, for which other writers wait."""
         return erasing.erasing(self._pool)
 
-    def gone(self, thing: Thing, name: str) -> Gone | None:
-        """Tell whether something was erased."""
-        with reading(self._pool) as connection:
-            return gone(connection, thing, name)
+    _before_all = BEFORE_ALL
 
-    def all_gone(self) -> Iterator[tuple[Thing, str, Gone]]:
-        """Give all that is remembered to be erased."""
-        return erasing.all_gone(self._pool)
+    def _rows(self, *, write: bool = False) -> AbstractContextManager[PostgresRows]:
+        return rows_of(self._pool, write=write)
 
-    def receipts(self) -> tuple[KeptReceipt, ...]:
-        """Give all receipts, the oldest first."""
-        return erasing.receipts(self._pool)
+    def _aged(self, rows: Rows, after: bytes) -> list[Row]:
+        return rows.all("blobs_with_times", after, PAGE_BLOBS)
 
     def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
         """Write the tables anew without what was deleted (`VACUUM FULL`), and give what the server keeps all the same."""
         return erasing.scrub(self._pool, thorough=thorough)
-
-    def strays(self) -> Iterator[Stray]:
-        """Give the payloads that nothing names."""
-        return erasing.strays(self._pool)
-
-    def note_file(self, session_id: SessionId, path: str) -> None:
-        """Remember that a session was written to a file."""
-        erasing.note_file(self._pool, session_id, path)
-
-    def files(self, session_id: SessionId) -> tuple[str, ...]:
-        """Give the files that a session was written to."""
-        return erasing.files(self._pool, session_id)
 
     def close(self) -> None:
         """Release what the store holds."""

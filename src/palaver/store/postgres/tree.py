@@ -9,9 +9,10 @@ from typing import Any
 from palaver.errors import Ambiguous
 from palaver.ids import DialogId, SessionId
 from palaver.log import Node
+from palaver.store.erasing_rows import gone, unknown_dialog
 from palaver.store.postgres import activity
 from palaver.store.postgres.connections import Connection, ask
-from palaver.store.postgres.gone import gone, unknown_dialog
+from palaver.store.postgres.rows import PostgresRows
 from palaver.store.postgres.sessions import session_no
 from palaver.store.postgres.statements import Row
 from palaver.store.postgres.texts import given, held, held_or_none
@@ -52,7 +53,7 @@ def add(connection: Connection, node: Node) -> Node:
     ids = {"dialog_id": node.dialog_id, "short": node.dialog_id[:SHORT_DIGITS], "session_no": number}
     if ask(connection, "dialog_taken", ids).fetchone() is not None:
         raise taken(node)
-    erased = gone(connection, "dialog", node.dialog_id)
+    erased = gone(PostgresRows(connection), "dialog", node.dialog_id)
     if erased is not None:
         raise erased.error("dialog", node.dialog_id)
     (place,) = ask(connection, "dialog_next_place", (number,)).fetchone() or (0,)
@@ -83,7 +84,7 @@ def get(connection: Connection, dialog_id: DialogId) -> Node:
     """Read one node."""
     row = ask(connection, "node_get", (held(dialog_id),)).fetchone()
     if row is None:
-        raise unknown_dialog(connection, dialog_id)
+        raise unknown_dialog(PostgresRows(connection), dialog_id)
     return _node(row)
 
 
@@ -97,7 +98,7 @@ def beginning(connection: Connection, prefix: str, session_id: SessionId | None)
     bindings = {"prefix": prefix, "session_id": held_or_none(session_id), "limit": _CANDIDATES_NAMED}
     found = [row[0] for row in ask(connection, "dialogs_beginning", bindings)]
     if not found:
-        raise unknown_dialog(connection, prefix)
+        raise unknown_dialog(PostgresRows(connection), prefix)
     if len(found) > 1:
         raise Ambiguous(prefix, found)
     return DialogId(found[0])

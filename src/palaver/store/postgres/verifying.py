@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from palaver.errors import StoreDamaged
+from palaver.store.activity import activity_faults
 from palaver.store.postgres.connections import Connections, ask
 from palaver.store.postgres.entries import scan
 from palaver.store.postgres.statements import Row, migrations
@@ -22,6 +23,9 @@ def faults(pool: Connections, extract: Told | None) -> Iterator[Found]:
     """Find what is wrong with the rows and the index; a part that cannot be read at all is a fault."""
     try:
         yield from _rows(pool)
+        with reading(pool) as connection:
+            loose = ask(connection, "activities_loose").fetchall()
+        yield from activity_faults(loose, partial(_activities, pool))
         yield from _index(pool, extract)
     except StoreDamaged as error:
         yield str(error.place), "unreadable", str(error)
@@ -39,6 +43,11 @@ def _rows(pool: Connections) -> Iterator[Found]:
         yield f"dialog number {dialog_no}, entry {seq}", "wrong_index", what
     if done != [(one.version, one.name, one.sha256) for one in migrations()]:
         yield "migrations", "wrong_schema", "The record of migrations is not the one that made this format."
+
+
+def _activities(pool: Connections, after: int) -> list[Row]:
+    with reading(pool) as connection:
+        return [(no, given(name), *rest) for no, name, *rest in ask(connection, "activities", (after, _PAGE_ROWS))]
 
 
 def _index(pool: Connections, extract: Told | None) -> Iterator[Found]:

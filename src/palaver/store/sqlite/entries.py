@@ -10,10 +10,11 @@ import apsw
 from palaver.errors import Conflict, StoreDamaged, UnknownHandle
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
+from palaver.store.erasing_rows import unknown_dialog
 from palaver.store.records import check_taken, ids_in
 from palaver.store.sqlite import activity
 from palaver.store.sqlite.connections import Connections, reading
-from palaver.store.sqlite.gone import unknown_dialog
+from palaver.store.sqlite.rows import SqliteRows
 from palaver.store.sqlite.statements import Row, statements
 
 SEQ_BITS = 32
@@ -41,7 +42,7 @@ def newest(connection: apsw.Connection, dialog_id: DialogId) -> tuple[int, Heade
     sql = statements()
     dialog_no = connection.execute(sql["dialog_no"], (dialog_id,)).get
     if dialog_no is None:
-        raise unknown_dialog(connection, dialog_id)
+        raise unknown_dialog(SqliteRows(connection), dialog_id)
     place = dialog_no << SEQ_BITS
     row = connection.execute(sql["newest_header"], (place, place + _MOST)).fetchone()
     return dialog_no, NOTHING if row is None else header(row)
@@ -51,7 +52,7 @@ def end(connection: apsw.Connection, dialog_id: DialogId) -> tuple[int, int]:
     """Give a dialog's number and how many own entries it holds."""
     row = connection.execute(statements()["dialog_end"], (dialog_id,)).fetchone()
     if row is None:
-        raise unknown_dialog(connection, dialog_id)
+        raise unknown_dialog(SqliteRows(connection), dialog_id)
     return row[0], row[1]
 
 

@@ -3,35 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from typing import ClassVar
 
 from palaver.errors import StoreBusy, UnknownHandle
-from palaver.ids import BlobId, DialogId, SessionId, now
+from palaver.ids import BlobId, DialogId, now
 from palaver.log import Handle
-from palaver.store.erasing import Gone, KeptReceipt, Placed, Stray, Thing, listed, named_in, retotalled
+from palaver.store.erasing import Placed, retotalled
+from palaver.store.erasing_rows import RowEraser, Rows
 from palaver.store.sqlite import activity, entries
 from palaver.store.sqlite.connections import Connections, reading, together, writing
 from palaver.store.sqlite.entries import entry_id
-from palaver.store.sqlite.gone import unknown_session
-from palaver.store.sqlite.statements import Row, statements
+from palaver.store.sqlite.rows import BEFORE_ALL, SqliteRows, rows_of
+from palaver.store.sqlite.statements import statements
 
 _MOST = 1 << 32
-_PAGE_BLOBS = 50_000  # ids of payloads that are held in memory at a time
-_PAGE_BODIES = 64
 _IN_MEMORY = 64 << 20  # a larger file is written anew through a temporary one, which holds only what stays
-
-
-def all_gone(pool: Connections) -> Iterator[tuple[Thing, str, Gone]]:
-    """Read all that is remembered."""
-    with reading(pool) as connection:
-        rows: list[Row] = connection.execute(statements()["gone_all"]).fetchall()
-    return ((thing, name, Gone(at, receipt)) for thing, name, at, receipt in rows)
-
-
-def receipts(pool: Connections) -> tuple[KeptReceipt, ...]:
-    """Read all receipts."""
-    with reading(pool) as connection:
-        return tuple(KeptReceipt(*row) for row in connection.execute(statements()["receipts_all"]))
 
 
 @contextmanager
@@ -41,11 +28,21 @@ def erasing(pool: Connections) -> Iterator[SqliteEraser]:
         yield SqliteEraser(pool)
 
 
-class SqliteEraser:
+class SqliteEraser(RowEraser):
     """What may be done inside an erasure; the write lock of the block keeps every other writer out."""
+
+    _before_all: ClassVar[tuple[int, ...]] = BEFORE_ALL
 
     def __init__(self, pool: Connections) -> None:
         self._pool = pool
+
+    def _rows(self, *, write: bool = False) -> AbstractContextManager[SqliteRows]:
+        return rows_of(self._pool, write=write)
+
+    def _older(self, rows: Rows, blob_ids: Collection[BlobId], seconds: float) -> set[BlobId]:
+        before = now() - seconds
+        times = {one: rows.all("blob_time", bytes.fromhex(one)) for one in blob_ids}
+        return {one for one, found in times.items() if found and found[0][0] <= before}
 
     def put_in_place(self, dialog_id: DialogId, placed: Sequence[Placed]) -> None:
         """Overwrite entries, and set the sizes of all that follow."""
@@ -72,12 +69,6 @@ class SqliteEraser:
                     place = entry_id(dialog_no, made.seq)
                     connection.execute(sql["header_set"], (made.kind, made.size, made.total, made.digest, place))
 
-    def clear_dialog(self, dialog_id: DialogId) -> None:
-        """Empty a node's metadata."""
-        with writing(self._pool) as connection:
-            entries.end(connection, dialog_id)
-            connection.execute(statements()["dialog_clear"], (dialog_id,))
-
     def remove_dialogs(self, dialog_ids: Collection[DialogId]) -> None:
         """Delete dialogs."""
         sql = statements()
@@ -93,107 +84,6 @@ class SqliteEraser:
                 connection.execute(sql["indexed_remove"], (dialog_no,))
                 with activity.without(connection, dialog_no):
                     connection.execute(sql["dialog_remove"], (dialog_no,))
-
-    def remove_session(self, session_id: SessionId) -> None:
-        """Delete a session."""
-        sql = statements()
-        with writing(self._pool) as connection:
-            number = connection.execute(sql["session_no"], (session_id,)).get
-            if number is None:
-                raise unknown_session(connection, session_id)
-            connection.execute(sql["sources_remove"], (number,))
-            connection.execute(sql["files_remove"], (number,))
-            connection.execute(sql["session_remove"], (number,))
-
-    def remove_leases(self, ids: Collection[str]) -> None:
-        """Delete leases whose name holds an id."""
-        sql = statements()
-        with writing(self._pool) as connection:
-            names = [row[0] for row in connection.execute(sql["lease_names"])]
-            for name in names:
-                if any(one in name for one in ids):
-                    connection.execute(sql["lease_remove"], (name,))
-
-    def unnamed(self, blob_ids: Collection[BlobId], older_than: float | None = None) -> frozenset[BlobId]:
-        """Read all that names payloads, and give those of them that nothing names."""
-        left = set(blob_ids)
-        if older_than is not None:
-            before = now() - older_than
-            with reading(self._pool) as connection:
-                times = {one: connection.execute(statements()["blob_time"], (bytes.fromhex(one),)).get for one in left}
-            left = {one for one, at in times.items() if at is not None and at <= before}
-        return frozenset(_without_named(self._pool, left, proven=older_than is not None))
-
-    def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
-        """Delete payloads."""
-        with writing(self._pool) as connection:
-            connection.executemany(statements()["blob_remove"], [(bytes.fromhex(one),) for one in blob_ids])
-
-    def remember(self, things: Collection[tuple[Thing, str]], gone: Gone) -> None:
-        """Remember what was erased."""
-        with writing(self._pool) as connection:
-            connection.executemany(statements()["gone_add"], [(thing, name, *gone) for thing, name in things])
-
-    def keep_receipt(self, receipt: KeptReceipt) -> None:
-        """Write a receipt."""
-        with writing(self._pool) as connection:
-            connection.execute(statements()["receipt_put"], receipt)
-
-
-def strays(pool: Connections) -> Iterator[Stray]:
-    """Read the payloads, and give those that nothing names."""
-    after = b""
-    while True:
-        with reading(pool) as connection:
-            page: list[Row] = connection.execute(statements()["blobs_with_times"], (after, _PAGE_BLOBS)).fetchall()
-        if not page:
-            return
-        clock = now()
-        found = [Stray(BlobId(digest.hex()), size, clock - at) for digest, size, at in page]
-        left = _without_named(pool, {one.blob_id for one in found}, proven=True)
-        yield from (one for one in found if one.blob_id in left)
-        after = page[-1][0]
-
-
-def _without_named(pool: Connections, left: set[BlobId], *, proven: bool) -> set[BlobId]:
-    """Read all that names payloads, a page at a time, and give the payloads that are left over."""
-    sql, after = statements(), -1
-    while left:
-        with reading(pool) as connection:
-            page: list[Row] = connection.execute(sql["bodies_naming_after"], (after, _PAGE_BODIES)).fetchall()
-        if not page:
-            break
-        for number, body in page:
-            left -= named_in(body)
-            after = number
-    with reading(pool) as connection:
-        sources: list[Row] = connection.execute(sql["sources_naming"]).fetchall() if left else []
-        for raw, index in sources:
-            left -= {raw, index}
-            listing = None if raw is None else connection.execute(sql["blob_get"], (bytes.fromhex(raw),)).get
-            if isinstance(listing, bytes):
-                left -= listed(raw, listing, proven=proven)
-    return left
-
-
-def note_file(pool: Connections, session_id: SessionId, path: str) -> None:
-    """Remember a file that a session was written to."""
-    sql = statements()
-    with writing(pool) as connection:
-        number = connection.execute(sql["session_no"], (session_id,)).get
-        if number is None:
-            raise unknown_session(connection, session_id)
-        connection.execute(sql["file_add"], (number, path))
-
-
-def files(pool: Connections, session_id: SessionId) -> tuple[str, ...]:
-    """Read the files that a session was written to."""
-    sql = statements()
-    with reading(pool) as connection:
-        number = connection.execute(sql["session_no"], (session_id,)).get
-        if number is None:
-            raise unknown_session(connection, session_id)
-        return tuple(row[0] for row in connection.execute(sql["files_of"], (number,)))
 
 
 def scrub(pool: Connections, *, thorough: bool) -> tuple[str, ...]:

@@ -11,10 +11,11 @@ import apsw
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.store.activity import Chosen
+from palaver.store.erasing_rows import gone, unknown_session
 from palaver.store.protocol import SessionRecord, SourceRecord
 from palaver.store.records import check_changes, checked, frozen_metadata, metadata_text
 from palaver.store.sqlite import activity
-from palaver.store.sqlite.gone import gone, unknown_session
+from palaver.store.sqlite.rows import SqliteRows
 from palaver.store.sqlite.statements import Row, statements
 
 
@@ -50,13 +51,13 @@ def session_no(connection: apsw.Connection, session_id: SessionId) -> int:
     """Give the number of a session."""
     found = connection.execute(statements()["session_no"], (session_id,)).get
     if found is None:
-        raise unknown_session(connection, session_id)
+        raise unknown_session(SqliteRows(connection), session_id)
     return int(found)
 
 
 def add(connection: apsw.Connection, record: SessionRecord) -> None:
     """Write a new session."""
-    erased = gone(connection, "session", record.session_id)
+    erased = gone(SqliteRows(connection), "session", record.session_id)
     if erased is not None:
         raise erased.error("session", record.session_id)
     connection.execute(statements()["session_add"], _bindings(record))
@@ -69,7 +70,7 @@ def get(connection: apsw.Connection, session_id: SessionId) -> SessionRecord:
     """Read one session."""
     row = connection.execute(statements()["session_get"], (session_id,)).fetchone()
     if row is None:
-        raise unknown_session(connection, session_id)
+        raise unknown_session(SqliteRows(connection), session_id)
     return _record(row)
 
 

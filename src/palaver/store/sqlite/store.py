@@ -17,14 +17,15 @@ from palaver.errors import InvalidInput, MissingBlob
 from palaver.ids import BlobId, DialogId, SessionId, now
 from palaver.log import Draft, Header, Node
 from palaver.store.activity import Chosen, page
-from palaver.store.erasing import Eraser, Gone, KeptReceipt, Stray, Thing, is_fresh
+from palaver.store.erasing import Eraser, is_fresh
+from palaver.store.erasing_rows import PAGE_BLOBS, ErasingFace, Rows
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import check_drafts, check_prefix, checked, checked_prefix
 from palaver.store.sqlite import entries, erasing, leases, search, sessions, tree, verifying
 from palaver.store.sqlite.connections import Connections, reading, together, writing
-from palaver.store.sqlite.gone import gone
 from palaver.store.sqlite.opening import Opener, prepare
+from palaver.store.sqlite.rows import BEFORE_ALL, SqliteRows, rows_of
 from palaver.store.sqlite.statements import Row, statements
 
 _BLOB_ID = re.compile(r"[0-9a-f]{64}\Z")
@@ -33,7 +34,7 @@ WAIT_SECONDS = 5.0
 """How long a call waits for other writers before it raises `StoreBusy`."""
 
 
-class SqliteStore:
+class SqliteStore(ErasingFace):
     """A store in one SQLite file, for any number of threads and processes of one machine.
 
     The file is made with mode 0600, missing folders with 0700. Beside it SQLite keeps `-wal` and `-shm` files of the same mode while the
@@ -296,40 +297,25 @@ class SqliteStore:
         with writing(self._pool) as connection:
             return leases.change(connection, name, change)
 
-    # --- erasing (`palaver.store.erasing`) ----------------------------------------------------------------------------------------
+    # --- erasing (`palaver.store.erasing`; the rest of it is `ErasingFace`) -------------------------------------------------------
 
     def erasing(self) -> AbstractContextManager[Eraser]:
         """Begin an erasure: one transaction."""
         return erasing.erasing(self._pool)
 
-    def gone(self, thing: Thing, name: str) -> Gone | None:
-        """Tell whether something was erased."""
-        with reading(self._pool) as connection:
-            return gone(connection, thing, name)
+    _before_all = BEFORE_ALL
 
-    def all_gone(self) -> Iterator[tuple[Thing, str, Gone]]:
-        """Give all that is remembered to be erased."""
-        return erasing.all_gone(self._pool)
+    def _rows(self, *, write: bool = False) -> AbstractContextManager[SqliteRows]:
+        return rows_of(self._pool, write=write)
 
-    def receipts(self) -> tuple[KeptReceipt, ...]:
-        """Give all receipts, the oldest first."""
-        return erasing.receipts(self._pool)
+    def _aged(self, rows: Rows, after: bytes) -> list[Row]:
+        clock = now()
+        found = rows.all("blobs_with_times", after, PAGE_BLOBS)
+        return [(digest, size, clock - at) for digest, size, at in found]
 
     def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
         """Take what was deleted out of the file and its log, and give what is still pending."""
         return erasing.scrub(self._pool, thorough=thorough)
-
-    def strays(self) -> Iterator[Stray]:
-        """Give the payloads that nothing names."""
-        return erasing.strays(self._pool)
-
-    def note_file(self, session_id: SessionId, path: str) -> None:
-        """Remember that a session was written to a file."""
-        erasing.note_file(self._pool, session_id, path)
-
-    def files(self, session_id: SessionId) -> tuple[str, ...]:
-        """Give the files that a session was written to."""
-        return erasing.files(self._pool, session_id)
 
     def close(self) -> None:
         """Release what the store holds."""

@@ -11,9 +11,10 @@ import apsw
 from palaver.errors import Ambiguous
 from palaver.ids import DialogId, SessionId
 from palaver.log import Node
+from palaver.store.erasing_rows import gone, unknown_dialog
 from palaver.store.records import SHORT_DIGITS, check_node, frozen_metadata, metadata_text, spans_in, taken
 from palaver.store.sqlite import activity
-from palaver.store.sqlite.gone import gone, unknown_dialog
+from palaver.store.sqlite.rows import SqliteRows
 from palaver.store.sqlite.sessions import session_no
 from palaver.store.sqlite.statements import Row, statements
 
@@ -66,7 +67,7 @@ def add(connection: apsw.Connection, node: Node) -> Node:
     ids = {"dialog_id": node.dialog_id, "short": node.dialog_id[:SHORT_DIGITS], "session_no": number}
     if connection.execute(sql["dialog_taken"], ids).get is not None:
         raise taken(node)
-    erased = gone(connection, "dialog", node.dialog_id)
+    erased = gone(SqliteRows(connection), "dialog", node.dialog_id)
     if erased is not None:
         raise erased.error("dialog", node.dialog_id)
     placed = replace(node, order=int(connection.execute(sql["dialog_next_place"], (number,)).get))
@@ -96,7 +97,7 @@ def get(connection: apsw.Connection, dialog_id: DialogId) -> Node:
     """Read one node."""
     row = connection.execute(statements()["node_get"], (dialog_id,)).fetchone()
     if row is None:
-        raise unknown_dialog(connection, dialog_id)
+        raise unknown_dialog(SqliteRows(connection), dialog_id)
     return _node(row)
 
 
@@ -110,7 +111,7 @@ def beginning(connection: apsw.Connection, prefix: str, session_id: SessionId | 
     bindings = {"prefix": prefix, "session_id": session_id, "limit": _CANDIDATES_NAMED}
     found = [row[0] for row in connection.execute(statements()["dialogs_beginning"], bindings)]
     if not found:
-        raise unknown_dialog(connection, prefix)
+        raise unknown_dialog(SqliteRows(connection), prefix)
     if len(found) > 1:
         raise Ambiguous(prefix, found)
     return DialogId(found[0])

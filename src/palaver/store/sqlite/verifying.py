@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from palaver.errors import StoreDamaged
+from palaver.store.activity import activity_faults
 from palaver.store.sqlite.connections import Connections, reading
 from palaver.store.sqlite.entries import SEQ_BITS, SEQ_MASK, scan
 from palaver.store.sqlite.statements import Row, migrations, statements
@@ -21,7 +22,7 @@ _TOLD = 20
 
 def faults(pool: Connections, extract: Told | None) -> Iterator[Found]:
     """Find what is wrong with the rows and the index; a part that cannot be read at all is a fault."""
-    for part in (_pages, _rows, partial(_index, extract)):
+    for part in (_pages, _rows, _times, partial(_index, extract)):
         try:
             yield from part(pool)
         except StoreDamaged as error:
@@ -65,6 +66,19 @@ def _rows(pool: Connections) -> Iterator[Found]:
     known = [(one.version, one.name, one.sha256) for one in migrations()]
     if done != known:
         yield "migrations", "wrong_schema", "The record of migrations is not the one that made this format."
+
+
+def _times(pool: Connections) -> Iterator[Found]:
+    """Compare the rough times of sessions with when they were last active."""
+    with reading(pool) as connection:
+        loose: list[Row] = connection.execute(statements()["activities_loose"]).fetchall()
+    yield from activity_faults(loose, partial(_activities, pool))
+
+
+def _activities(pool: Connections, after: int) -> list[Row]:
+    with reading(pool) as connection:
+        found: list[Row] = connection.execute(statements()["activities"], (after, _PAGE_ROWS)).fetchall()
+    return found
 
 
 def _index(extract: Told | None, pool: Connections) -> Iterator[Found]:

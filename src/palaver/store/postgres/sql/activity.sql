@@ -1,5 +1,25 @@
 -- name: activity_of_dialog
-SELECT session_no, at FROM activity WHERE session_no = (SELECT session_no FROM dialogs WHERE dialog_no = %s);
+-- Of a dialog's session: its number, its rough time, and the time before which it cannot have been last active while it has this dialog.
+SELECT a.session_no, a.at, greatest(s.created_at, d.created_at)
+FROM dialogs AS d JOIN sessions AS s USING (session_no) JOIN activity AS a USING (session_no)
+WHERE d.dialog_no = %s;
+
+-- name: activity_raised
+-- What follows the statement that writes an entry, `placed`, when the entry is no older than the one before: then the rough time of its session
+-- can only rise. One row when the entry was written, with the rough time that was there, what it was raised to (NULL when it was not), and
+-- the floor. Another writer who is raising it writes nearly the same: nobody waits for him.
+, known AS (
+  SELECT a.session_no, a.at, greatest(s.created_at, d.created_at) AS floor
+  FROM placed, dialogs AS d JOIN sessions AS s USING (session_no) JOIN activity AS a USING (session_no)
+  WHERE d.dialog_no = %(dialog_no)s
+), raised AS (
+  UPDATE activity AS a SET at = %(at)s
+  WHERE a.session_no = (
+    SELECT l.session_no FROM activity AS l JOIN known AS k USING (session_no) WHERE %(at)s > l.at + %(slack)s FOR UPDATE OF l SKIP LOCKED
+  )
+  RETURNING a.at
+)
+SELECT k.at, r.at, k.floor FROM placed LEFT JOIN known AS k ON true LEFT JOIN raised AS r ON true;
 
 -- name: activity_of_session
 SELECT session_no, at FROM activity WHERE session_no = %s;

@@ -26,3 +26,15 @@ SELECT
   EXISTS (SELECT 1 FROM tokens AS t WHERE t.dialog_no = h.dialog_no AND t.seq = h.seq)
 FROM entries AS h LEFT JOIN texts AS x USING (dialog_no, seq)
 WHERE h.dialog_no = %(dialog_no)s AND h.seq >= %(start)s AND h.seq < %(stop)s ORDER BY h.seq LIMIT 64;
+
+-- name: activities
+-- A page of sessions: number, id, rough time, and when each was last active.
+SELECT
+  s.session_no, s.session_id, (SELECT a.at FROM activity AS a WHERE a.session_no = s.session_no),
+  (SELECT v.updated_at FROM session_activity AS v WHERE v.session_no = s.session_no)
+FROM sessions AS s WHERE s.session_no > %s ORDER BY s.session_no LIMIT %s;
+
+-- name: activities_loose
+-- Rough times of no session.
+SELECT a.session_no FROM activity AS a
+WHERE NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.session_no = a.session_no) ORDER BY a.session_no LIMIT 1000;

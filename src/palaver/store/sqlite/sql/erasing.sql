@@ -80,9 +80,9 @@ DELETE FROM blobs WHERE digest = ?;
 -- What was deleted is only marked in the segments of the index until they are merged.
 INSERT INTO tokens (tokens) VALUES ('optimize');
 
--- name: bodies_naming_after
+-- name: bodies_naming
 -- A page of the bodies that name any payload: what names one spells the word.
-SELECT body_no, body FROM bodies WHERE body_no > ? AND instr(body, CAST('"digest"' AS BLOB)) ORDER BY body_no LIMIT ?;
+SELECT body, body_no FROM bodies WHERE body_no > ? AND instr(body, CAST('"digest"' AS BLOB)) ORDER BY body_no LIMIT ?;
 
 -- name: blob_time
 SELECT at FROM blob_times JOIN blobs USING (blob_no) WHERE digest = ?;

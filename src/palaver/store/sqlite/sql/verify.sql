@@ -28,3 +28,15 @@ WHERE h.id >= ? AND h.id < ? ORDER BY h.id LIMIT ?;
 
 -- name: tokens_opened
 SELECT 1 FROM tokens WHERE rowid = 0;
+
+-- name: activities
+-- A page of sessions: number, id, rough time, and when each was last active.
+SELECT
+  s.session_no, s.session_id, (SELECT a.at FROM activity AS a WHERE a.session_no = s.session_no),
+  (SELECT v.updated_at FROM session_activity AS v WHERE v.session_no = s.session_no)
+FROM sessions AS s WHERE s.session_no > ? ORDER BY s.session_no LIMIT ?;
+
+-- name: activities_loose
+-- Rough times of no session.
+SELECT a.session_no FROM activity AS a
+WHERE NOT EXISTS (SELECT 1 FROM sessions AS s WHERE s.session_no = a.session_no) ORDER BY a.session_no LIMIT 1000;
