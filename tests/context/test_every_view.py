@@ -58,7 +58,7 @@ def test_every_policy_over_a_session_of_some_kind(
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("recording", _largest_first())
-@pytest.mark.parametrize("part", range(PARTS), ids=[f"part{number}" for number in range(1, PARTS + 1)])
+@pytest.mark.parametrize("part", range(PARTS), ids=[f"{number}of{PARTS}" for number in range(1, PARTS + 1)])
 def test_every_policy_over_every_session(recording: Recording, part: int, count: Count) -> None:
     """The same for every session, and between two edits requests go on from each other; all parts together have every twentieth of the budget."""
     try:
