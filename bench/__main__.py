@@ -78,7 +78,11 @@ def main() -> None:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(SUITES)}; default all")
     parser.add_argument("--quick", action="store_true", help="a tenth of the sizes, to see that everything runs")
-    parser.add_argument("--full", action="store_true", help="a million sessions for `scale` and `scale-postgres`: half an hour, 8 GB of disk")
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="a million sessions for `scale` and `scale-postgres`: half an hour, 8 GB of disk",
+    )
     words = parser.parse_args()
     unknown = [name for name in words.names if name not in SUITES]
     if unknown:
