@@ -9,7 +9,20 @@ from pathlib import Path
 import pytest
 
 from palaver.errors import InvalidInput, NotFound, UnknownPolicy
-from palaver.lab import CallRow, ReplayRow, Results, Settings, Table, command, entrant, examined, run_lab, sheet, shown
+from palaver.lab import (
+    CallRow,
+    ReplayRow,
+    Results,
+    Settings,
+    Table,
+    command,
+    entrant,
+    examined,
+    run_lab,
+    sheet,
+    short_names,
+    shown,
+)
 from palaver.lab.metrics.money import LOOKUP_OUTPUT, SEARCH_TOKENS
 from palaver.lab.tasks import Asked, ReplayFile
 from palaver.lab.workers import Crew
@@ -460,3 +473,14 @@ def test_results_that_cannot_be_written_name_the_file(tmp_path: Path) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not list(out.rglob("*.part"))
     assert run_lab(settings(path, policies=("full",)), out, resume=True).rows[0].status == "ok"
+
+
+def test_short_names_are_names() -> None:
+    """A folder is left out where that leaves two apart; ours are as they are."""
+    assert dict(short_names(["full", "a/one.py:Mine", "b/two.py:Mine"])) == {
+        "full": "full",
+        "a/one.py:Mine": "one.py:Mine",
+        "b/two.py:Mine": "two.py:Mine",
+    }
+    same = ["a/one.py:Mine", "b/one.py:Mine"]
+    assert dict(short_names(same)) == dict(zip(same, same, strict=True))

@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.table import Table as Grid
 
 from palaver.cli.surroundings import errors, output, visible
-from palaver.lab import FRONT, PolicyRow, Problem, Run, Table
+from palaver.lab import FRONT, PolicyRow, Problem, Run, Table, short_names
 
 __all__ = ["FAULTS", "place_of", "say_table"]
 
@@ -56,9 +56,10 @@ def _grid(found: Table, width: int) -> Grid:
     for title in _TITLES if wide else _NARROW:
         grid.add_column(title, justify="right", no_wrap=True, min_width=max(len(title), 5))
     several = len(found.run.stand_ins) > 1
+    names = {name: name for name in found.run.policies} if wide else short_names(found.run.policies)
     for row in found.rows:
         cells = dict(zip(_TITLES, _cells(row, found.run, interval=wide), strict=True))
-        name = f"{'*' if row.best else ' '} {visible(_name(row, several=several, short=not wide))}"
+        name = f"{'*' if row.best else ' '} {visible(_name(row, names[row.policy], several=several))}"
         grid.add_row(name, *(cells[title] for title in (_TITLES if wide else _NARROW)))
     return grid
 
@@ -80,9 +81,7 @@ _TITLES = (
 _NARROW = ("bill", "regret", "tokens", "FRR", "+lookup", "cuts", "unsent", "broken")
 
 
-def _name(row: PolicyRow, *, several: bool, short: bool) -> str:
-    """Give the name of a policy: of a user's own, where there is little room, without the folder of its file."""
-    name = Path(row.policy).name if short and row.policy.rpartition(":")[0].endswith(".py") else row.policy
+def _name(row: PolicyRow, name: str, *, several: bool) -> str:
     name = f"{name} [{row.stand_in}]" if several else name
     return name if row.status == "ok" else f"{name} ({row.status})"
 

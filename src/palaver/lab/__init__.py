@@ -1,7 +1,7 @@
 """The lab: recorded sessions replayed under any policies, without a model: what each would have cost, and what it would have lost."""
 
 from palaver.lab.conformance import examined
-from palaver.lab.entrants import Entrant, entrant
+from palaver.lab.entrants import Entrant, entrant, short_names
 from palaver.lab.prices import Sheet, sheet
 from palaver.lab.results import (
     PARTS,
@@ -51,5 +51,6 @@ __all__ = [
     "retention",
     "run_lab",
     "sheet",
+    "short_names",
     "shown",
 ]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +16,7 @@ from palaver.context import ContextManager, FullContext, Policy, policy
 from palaver.errors import InvalidInput, PalaverError
 from palaver.tokens import Budget
 
-__all__ = ["Entrant", "entrant"]
+__all__ = ["Entrant", "entrant", "short_names"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +75,14 @@ def entrant(asked: str, model: str, *, window: int | None = None, budget: int | 
         budget=allowed,
         own=own or type(manager).__module__.split(".")[0] != _OURS,
     )
+
+
+def short_names(policies: Iterable[str]) -> Mapping[str, str]:
+    """Give names for a place with little room: of users' own policies without the folder of the file, unless two would be called the same."""
+    asked = tuple(policies)
+    short = {name: Path(name).name if name.rpartition(":")[0].endswith(".py") else name for name in asked}
+    often = Counter(short.values())
+    return {name: short[name] if often[short[name]] == 1 else name for name in asked}
 
 
 _OURS = FullContext.__module__.split(".")[0]

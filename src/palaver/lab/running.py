@@ -73,7 +73,10 @@ def run_lab(
     files, missing = files_in(settings.paths)
     problems += missing
     valid = tuple(each.name for each in entrants if each.name not in invalid)
-    done = _over_files(files, Asked(settings=settings, policies=valid, folder=folder, run=run.key), progress)
+    try:
+        done = _over_files(files, Asked(settings=settings, policies=valid, folder=folder, run=run.key), progress)
+    finally:
+        results.sweep()
     problems += [problem for each in done for problem in each.problems]
     keys, twice = _apart(done)
     problems += twice

@@ -107,14 +107,12 @@ class Results:
         return Table.from_dict(_read(path)) if path.exists() else None
 
     def begin(self, run: Run) -> None:
-        """Write down what is asked. What a process that was ended left half written is removed."""
-        self._sweep()
+        """Write down what is asked."""
         exact = json.dumps(run.to_dict(), ensure_ascii=False)  # prices are small numbers
         write_atomic(self.folder / "run.json", [exact])
 
     def finish(self, table: Table) -> None:
         """Write down all policies over all sessions."""
-        self._sweep()
         write_atomic(self.folder / "table.json", [_json(table.to_dict())])
 
     # --- files and sessions --------------------------------------------------------------------------------------------------
@@ -172,7 +170,8 @@ class Results:
             if policy in {None, values["policy"]}:
                 yield CallRow.from_dict(values)
 
-    def _sweep(self) -> None:
+    def sweep(self) -> None:
+        """Remove what processes left half written that were ended."""
         for path in self.folder.rglob(f".*.*{_PART}"):
             process = path.suffixes[-2][1:]
             if process.isdigit() and not _alive(int(process)):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from palaver.errors import InvalidInput, PalaverError
+from palaver.lab.entrants import short_names
 from palaver.lab.loading import loaded
 from palaver.lab.prices import sheet
 from palaver.lab.report import specs
@@ -71,7 +72,8 @@ class _Made:
     @property
     def names(self) -> list[str]:
         """The policies that are shown call by call, in the order of the table."""
-        return [_short(row.policy) for row in self.table.rows if row.stand_in == self.stand_in]
+        short = short_names(self.table.run.policies)
+        return [short[row.policy] for row in self.table.rows if row.stand_in == self.stand_in]
 
     @property
     def stand_in(self) -> str:
@@ -132,11 +134,11 @@ def write_pictures(folder: Path, out: Path, *, sessions: int = 1) -> tuple[Path,
         MissingExtra: vl-convert is not installed.
     """
     made = _made(folder, sessions)
-    points = _policies(made.table)
+    points, short = _policies(made.table), short_names(made.table.run.policies)
     charts = {"front": specs.with_data(specs.front(made.table.run.currency, points), points)}
     for key in made.keys:
         rows = [
-            {**row, "policy": _short(policy), "start": row["call"] - 0.5}
+            {**row, "policy": short[policy], "start": row["call"] - 0.5}
             for policy, calls in _calls(made, key).items()
             for row in calls
             if row["end"] is not None
@@ -207,7 +209,7 @@ def _data(made: _Made, views: Mapping[str, Views], gaps: Mapping[str, str]) -> d
         "columns": list(_COLUMNS),
         "colours": dict(specs.COLOURS),
         "policies": points,
-        "names": {row.policy: _short(row.policy) for row in made.table.rows},
+        "names": dict(short_names(run.policies)),
         "specs": {
             "front": specs.front(run.currency, points),
             "composition": specs.composition(made.names),
@@ -225,7 +227,7 @@ def _data(made: _Made, views: Mapping[str, Views], gaps: Mapping[str, str]) -> d
 
 def _policies(table: Table) -> list[dict[str, Any]]:
     """Give a point for each policy that could send every call, or for all where none could."""
-    found = []
+    found, short = [], short_names(table.run.policies)
     able = [row for row in table.rows if not row.infeasible]
     for row in able or table.rows:
         bill, frr = row.scores.get("bill"), row.scores.get("frr")
@@ -233,7 +235,7 @@ def _policies(table: Table) -> list[dict[str, Any]]:
             continue
         point: dict[str, Any] = {
             "name": named(row, table.run),
-            "label": _short(named(row, table.run)),
+            "label": named(replace(row, policy=short[row.policy]), table.run),
             "policy": row.policy,
             "best": row.best,
             "cuts": row.cuts,
@@ -244,11 +246,6 @@ def _policies(table: Table) -> list[dict[str, Any]]:
             point[f"{name}_high"] = score.value if score.high is None else score.high
         found.append(point)
     return specs.labelled(found)
-
-
-def _short(name: str) -> str:
-    """Give the name of a policy without the folder of its file."""
-    return Path(name).name if ".py:" in name else name
 
 
 def _calls(made: _Made, key: str) -> dict[str, list[dict[str, Any]]]:
