@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from palaver.context.record.own_words import is_item, paragraphs
-from palaver.context.record.wishes import states_a_wish
+from palaver.context.record.wishes import may_state_a_wish, states_a_wish
 
 __all__ = ["rules"]
 
@@ -29,6 +29,8 @@ _MOST = 32
 
 def rules(text: str) -> Iterator[str]:
     """Give the sentences of a text that state a constraint, verbatim, lines into which they were wrapped made one; what was pasted is not read."""
+    if not may_state_a_wish(text):
+        return
     found = 0
     listed = False  # whether items are constraints here
     for paragraph in paragraphs(text):

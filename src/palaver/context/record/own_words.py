@@ -83,6 +83,9 @@ _NO_PROSE = tuple(
 _SPAN = re.compile(r"`[^`\n]*`|https?://\S+|(?<!\w)@?[\w.~-]*/[\w~*.-][\w./~*-]*|\"[^\"]*\"|“[^”]*”|「[^」]*」")
 """What stands for a word in a sentence: code between backticks, addresses, paths, quotations."""
 
+_MARKS = re.compile(r"^\s*#{1,6}\s|[*_]{1,3}")
+"""Headings and emphasis."""
+
 _SIGNS = re.compile(r"[^\w\s.,;:!?'’\"()\-–—，。、；：！？“”‘’（）《》「」…·]")
 _MOST_SIGNS = 0.08
 """The share of characters that are no letters and no punctuation of prose, above which a line is none."""
@@ -162,7 +165,7 @@ def _own(line: str, *, blank: bool) -> bool:
 
 def _prose(line: str) -> bool:
     text = _ITEM.sub("", line, count=1)
-    bare = _SPAN.sub("x", text)
+    bare = _MARKS.sub("", _SPAN.sub("x", text))
     if any(form.match(bare) for form in _NO_PROSE):
         return False
     return len(_SIGNS.findall(bare)) <= max(1, _MOST_SIGNS * len(bare))

@@ -126,12 +126,14 @@ _KEYS = frozenset(
     "must mustn mustnt shall shouldn should shouldnt allowed permitted acceptable forbidden prohibited mandatory required most least than maximum max limited circumstances matter "
     "negotiable mind sure important always never only not nt cannot dont don doesn avoid prefer rather insist ensure use stick follow refrain limit restrict respect adhere preserve "
     "leave exclude keep without instead no want require remember "
+    "constraint constraints rule rules requirement requirements restriction restrictions convention conventions guidelines donts ts "
+    "regeln vorgaben anforderungen reglas restricciones requisitos contraintes exigences "
     "muss musst darf darfst soll sollst sollen sollt sollte sollten niemals nie keinen kein keine keinem keiner keines keinesfalls unbedingt verboten nicht mindestens maximal immer nur verwende "
     "verwenden benutz benutze benutzen nutz nutze nutzen nimm vermeide vermeiden achte achten stell stelle stellen lass lassen halt halte schreib schreibe antworte "
     "debe debes deben nunca siempre prohibido obligatorio puede hay usa usar uses use utiliza utilice utilise utilisez utiliser evita evite solo solamente uniquement seulement garde gardez "
     "doit dois doivent devez devrait toujours interdit obligatoire faut jamais moins assure assurez deve devem devi devono sempre proibido vietato non usi evitare modifiques modifique".split()
 )
-"""Words of which a wish in Latin letters without accents has at least one: where none is, there is no need to look closer."""
+"""Words of which a wish, or a heading of wishes, in Latin letters without accents has at least one: where none is, there is no need to look closer."""
 
 _OPEN_END = re.compile(r"[:：]\W*$")
 _FIRM = re.compile(r"\b(?:not|never|only|no|don['’]?t|nicht|nie|nur)\b|不|勿|禁|只", re.IGNORECASE)
