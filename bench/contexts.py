@@ -2,6 +2,9 @@
 
 Each turn appends a call and its result and composes the next view with the default preset on its schedule, committing what is decided, as an agent
 does. The peers keep a list and go through it at every turn; their counters estimate by characters, ours counts tokens.
+
+What is sent is timed too, with everything in view: the request is compiled and checked going on from the one before, and, as the limit to be held
+against, by a process that has compiled nothing yet. No peer does that work.
 """
 
 from __future__ import annotations
@@ -19,12 +22,24 @@ from types import ModuleType
 from typing import Any
 
 from bench.measure import Row, microseconds, text, timed
-from palaver import AssistantMessage, Dialog, Message, Session, ToolCallContent, ToolMessage, ToolResultContent
-from palaver.store import SqliteStore
+from palaver import (
+    AssistantMessage,
+    Dialog,
+    Message,
+    Session,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+    UserMessage,
+)
+from palaver.store import MemoryStore, SqliteStore
 from palaver.tokens import counter
+from palaver.wire import Call, profile
+from palaver.wire import compile as compile_request
 
 DEPTHS = (1_000, 10_000, 100_000)
 TURNS = 40
+FEW = 3
 MODEL = "claude-sonnet-4-5"
 SIZE = 1_000
 WINDOW = 60_000
@@ -47,6 +62,7 @@ def run(folder: Path, *, quick: bool) -> list[Row]:
         rows.append(Row(f"a turn's view on {depth:,} messages", microseconds(found[1]), aim="flat"))
         rows.append(Row("  the first of them, which reads the log", microseconds(found[0])))
         rows.append(Row("  the same without committing", microseconds(found[2])))
+        rows += _requests(depth) if depth <= DEPTHS[1] else ()
         for name, peer in _PEERS.items():
             rows.append(_against(name, peer, depth, found[1]))
     rows.append(Row("the longest, against the shortest", f"{ours[-1] / ours[0]:.2f}", aim="1"))
@@ -68,6 +84,30 @@ def _ours(dialog: Dialog, depth: int) -> Iterator[float]:
     yield _turn(dialog, next(numbers), commit=True)
     yield median(_turn(dialog, next(numbers), commit=True) for _ in range(TURNS))
     yield median(_turn(dialog, next(numbers), commit=False) for _ in range(TURNS // 4))
+
+
+def _requests(depth: int) -> Iterator[Row]:
+    """Time the request of a turn in which nothing is left out, beside one that nothing is known of."""
+    dialog = Session.create(MemoryStore(), "request").root
+    dialog.append([UserMessage(content="Read the files."), *(each for n in range(depth // 2) for each in _round(n))])
+    dialog.request("anthropic", MODEL).digest  # noqa: B018 - what is timed is the next one
+    gone_on: list[float] = []
+    fresh: list[float] = []
+    for number in range(TURNS // 4):
+        dialog.append(list(_round(depth + number)))
+        dialog.view()
+        gone_on.append(timed(lambda: dialog.request("anthropic", MODEL).digest))
+        fresh.append(timed(lambda: _fresh(dialog)) if number < FEW else fresh[0])
+    ours, whole = median(gone_on), median(fresh)
+    what = f"  a request with all {depth:,} in view, against one from nothing"
+    yield Row(what, microseconds(ours), microseconds(whole), f"{whole / ours:.0f}")
+
+
+def _fresh(dialog: Dialog) -> str:
+    """Compile and check the request as a process does that has compiled nothing yet."""
+    request = compile_request(dialog.view(), profile("anthropic", MODEL), Call(model=MODEL), dialog.store.blob)
+    request.check()
+    return request.digest
 
 
 def _turn(dialog: Dialog, number: int, *, commit: bool) -> float:

@@ -1,6 +1,6 @@
 """A tool round of an agent: it must cost the same wherever in the turn it stands, and whatever the log has that the model is not shown.
 
-What is shown does cost: each request is compiled and checked whole.
+What is shown costs little: of each request what is new is compiled and checked with its neighbours, and its bytes are put together.
 
 Each round is timed from the moment the model is asked to the moment it is asked again: its answer, the call, the result, and the next request.
 The model is a script, and the tool does nothing. LLLM's loop stands beside ours. It keeps nothing on a disk, and its script compiles no
@@ -28,8 +28,7 @@ DEPTHS = {200: 100, 2_000: 100, 10_000: 30}
 """Messages before the turn, and how many rounds of tools it has."""
 FEW = 10
 WINDOW = 20_000
-"""Tokens of the view that a compaction leaves, as one does before the model's window is full; a request is compiled whole, so a round costs
-what the view has, and what the log has costs nothing."""
+"""Tokens of the view that a compaction leaves, as one does before the model's window is full."""
 
 
 class Turn(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from palaver.agent.call_session import AgentCallSession
@@ -31,6 +32,7 @@ from palaver.log.entries import ErrorEntry, Invocation, MessageEntry, ModelChang
 from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallContent
 from palaver.models.retry import with_retries
 from palaver.session.words import stamped
+from palaver.tools.aside import aside
 
 __all__ = ["ask"]
 
@@ -46,7 +48,7 @@ async def ask(run: Run, step: Ask) -> None:
         InfeasibleBudget: What must be sent is larger than the budget.
     """
     await _deliver(run)
-    _declare(run)
+    await _declare(run)
     await compact_if_due(run)
     closing = _closing(run) if step.final else ""
     result = await _answered(run, closing)
@@ -64,9 +66,9 @@ async def _deliver(run: Run) -> None:
             await run.sink.emit(Delivered(entry.message))
 
 
-def _declare(run: Run) -> None:
+async def _declare(run: Run) -> None:
     """Put tools, core memory and model in force where others are."""
-    view = run.dialog.view()
+    view = await aside(run.dialog.view)
     changed: list[Entry] = []
     if view.tools != run.toolbox.specs:
         changed.append(run.toolbox.toolset)
@@ -139,7 +141,7 @@ async def _once(run: Run, closing: str) -> InvokeResult:
 
 async def _followed(run: Run, closing: str, asked: Asked) -> InvokeResult:
     settings = run.settings
-    working = _seen(run, closing)
+    working = await _seen(run, closing)
     run.decision = None
     if working.composed is not None:
         asked.seen(working.composed)
@@ -181,17 +183,20 @@ def _require_answer(result: object) -> None:
         raise TypeError(f"the message of its InvokeResult is a {type(said).__name__}, not an AssistantMessage")
 
 
-def _seen(run: Run, closing: str) -> Working:
+async def _seen(run: Run, closing: str) -> Working:
+    """Plan what the model is to see, beside the loop: no policy keeps others waiting."""
+    planned = partial(
+        working_copy,
+        run.dialog,
+        run.turn.attempts,
+        closing,
+        prompt=run.prompt,
+        manager=run.settings.context_manager,
+        budget=run.settings.budget,
+        model=run.settings.model,
+    )
     try:
-        return working_copy(
-            run.dialog,
-            run.turn.attempts,
-            closing,
-            prompt=run.prompt,
-            manager=run.settings.context_manager,
-            budget=run.settings.budget,
-            model=run.settings.model,
-        )
+        return await aside(planned)
     except PalaverError:
         raise
     except Exception as error:
@@ -212,7 +217,9 @@ async def _take(run: Run, result: InvokeResult, step: Ask) -> None:
         raise StepsExhausted(run.settings.rounds, session=run.session)
     if kept.is_function_call or (paused(kept) and not step.final):
         run.record(MessageEntry(message=kept))
-        run.turn.response = kept  # a store may redact what it writes: what runs at once gets the arguments that the model gave
+        run.turn.response = (
+            kept  # a store may redact what it writes: what runs at once gets the arguments that the model gave
+        )
         return
     run.look()
     run.session.delivery = kept

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from palaver.agent.auto_compact import AutoCompact
 from palaver.agent.events import Compacted
@@ -13,6 +14,7 @@ from palaver.session import CompactionPreview
 from palaver.session.attempts import attempt_of, rejection
 from palaver.session.composing import tokens_of
 from palaver.tokens import Budget
+from palaver.tools.aside import aside
 
 __all__ = ["compact_if_due", "make_room"]
 
@@ -34,7 +36,7 @@ async def compact_if_due(run: Run) -> None:
     how = run.settings.compact
     if how is None:
         return
-    figures = run.dialog.figures(at=how.clock(), model=run.settings.model)
+    figures = await aside(partial(run.dialog.figures, at=how.clock(), model=run.settings.model))
     cause = fired(how.triggers, figures)
     if cause is None:
         return
@@ -78,7 +80,7 @@ async def _preview(run: Run, how: AutoCompact, cause: Fired) -> CompactionPrevie
 
 
 async def _approved(run: Run, preview: CompactionPreview) -> None:
-    preview.approve()
+    await aside(preview.approve)
     run.look()
     run.tracer.compacted(preview.composed)
     await run.sink.emit(_event(preview))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from palaver.agent.events import Asking
@@ -16,6 +17,7 @@ from palaver.models import Assembly, Event, Provider
 from palaver.models.retry import Retry
 from palaver.prompts import Prompt
 from palaver.session import Dialog
+from palaver.tools.aside import aside
 from palaver.wire import Call, Request
 
 __all__ = ["InvokeResult", "Invoker", "ProviderInvoker", "StreamHandler"]
@@ -141,7 +143,8 @@ class ProviderInvoker:
         stream_handler: StreamHandler | None = None,
     ) -> InvokeResult:
         """Ask once; as `Invoker.invoke`."""
-        request = self._request(dialog, model, prompt, {"stream": stream_handler is not None, **model_args})
+        asked = {"stream": stream_handler is not None, **model_args}
+        request = await aside(partial(self._request, dialog, model, prompt, asked))
         await _tell(stream_handler, Asking(request))
         message, raw = await self._answer(request, stream_handler)
         known: dict[str, Any] = {"metadata": {**message.metadata, **(metadata or {})}}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from palaver.agent.call_session import AgentCallSession, State
@@ -22,6 +23,7 @@ from palaver.models import Assembly, Event
 from palaver.prompts import Prompt
 from palaver.session import Dialog
 from palaver.tools import Toolbox
+from palaver.tools.aside import aside
 from palaver.wire import Request
 
 __all__ = ["Run"]
@@ -157,7 +159,7 @@ class Run:
     async def hear(self, event: Event | Asking) -> None:
         """Take an event of the answer that is coming, and pass it on. That the model is asked is recorded before it is."""
         if isinstance(event, Asking):
-            self.dialog.record_call(event.request, self.decision)
+            await aside(partial(self.dialog.record_call, event.request, self.decision))
             self.asked, self.request = True, event.request
         else:
             self._assemble(event)

@@ -9,7 +9,6 @@ from palaver.context.summary import Breaker, Summarized
 from palaver.context.triggers import Figures, Fired
 from palaver.log import Compaction, Custom, Entry, Header, Span, decode_entry
 from palaver.messages import Usage, thaw
-from palaver.session.composing import tokens_of
 from palaver.store.protocol import Store
 from palaver.tokens import model_info
 from palaver.view import View
@@ -83,22 +82,22 @@ def _tried(entry: Entry) -> Mapping[str, Any] | None:
     return summary if isinstance(summary, Mapping) else None
 
 
-def figures_of(view: View, store: Store, spans: Sequence[Span], at: float, model: str) -> Figures:
+def figures_of(view: View, size: int, store: Store, spans: Sequence[Span], at: float, model: str) -> Figures:
     """Give what triggers look at.
 
     Args:
         view: The view.
+        size: Its size as a request, in tokens.
         store: Where the dialog lies.
         spans: What it holds.
         at: The time, in seconds since 1970-01-01 UTC.
-        model: The model that counts; the one in force when empty.
+        model: The model that counted, or empty.
     """
-    counting = model or view.model
     newest = store.header(spans[-1].dialog, spans[-1].stop - 1) if spans else None
     return Figures(
         events=sum(1 if exchange.derived else exchange.messages for exchange in view.exchanges),
-        tokens=tokens_of(view, counting),
-        window=model_info(counting).context_window if counting else 0,
+        tokens=size,
+        window=model_info(model).context_window if model else 0,
         idle=max(0.0, at - _answered(store, spans, at)),
         compacted=_compacted(store, newest, spans),
     )

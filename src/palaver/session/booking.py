@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from palaver.context import Anchor, Called, Calls, Ledger
+from palaver.context import Anchor, Called, Calls, Ledger, Meter
 from palaver.context.schedule.calls import Made, Sharing
 from palaver.errors import NotReproducible, UnknownHandle, UnknownModel
 from palaver.ids import DialogId
@@ -16,7 +16,7 @@ from palaver.log import Handle, Header, Invocation, MessageEntry, Node, Span, de
 from palaver.messages import Message, Usage
 from palaver.session.invocations import ModelCall
 from palaver.store.protocol import Store
-from palaver.tokens import Rates, rates
+from palaver.tokens import Rates, counter, rates
 from palaver.view import Exchange, View
 
 __all__ = ["Books", "rates_of"]
@@ -63,10 +63,18 @@ class Books:
         sent = self._last_sent()
         calls = Calls(self._calls, now, model, sent)
         known = replace(ledger, anchor=self._anchor(sent), calls=calls, branches=self._sharing(spans, now))
+        return self.measuring(known, model)
+
+    def measuring(self, ledger: Ledger, model: str) -> Ledger:
+        """Give books with the measures that are kept: what was measured for an earlier call is not measured again."""
+        kept = self.measured(model)
+        return replace(ledger, meter=kept.meter, bytes=kept.bytes, pieces=kept.pieces, applied=kept.applied)
+
+    def measured(self, model: str) -> Ledger:
+        """Give the books whose measures are kept for a model; begun anew for another one, and where they remember too much."""
         if self._measured is None or self._measured[0] != model or self._measured[1].meter.held > _HELD:
-            self._measured = (model, ledger)
-        before = self._measured[1]
-        return replace(known, meter=before.meter, bytes=before.bytes, pieces=before.pieces, applied=before.applied)
+            self._measured = (model, Ledger(meter=Meter(counter(model))))
+        return self._measured[1]
 
     # --- calls ------------------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from palaver.session.composing import BudgetLike, Composing, PolicyLike
 from palaver.session.preview import CompactionPreview, text_of
 from palaver.store.protocol import Store
 from palaver.tokens import Budget
+from palaver.tools.aside import aside
 from palaver.tools.portal import run_sync
 from palaver.view import View
 
@@ -93,7 +94,7 @@ def propose(dialog: Compactable, ready: Composing, wish: CompactionWish) -> Comp
 
 async def apropose(dialog: Compactable, ready: Composing, wish: CompactionWish) -> CompactionPreview:
     """Preview a compaction of what is ready for it, with a summary where one is asked for."""
-    made = _by_code(ready, wish)
+    made = await aside(partial(_by_code, ready, wish))
     breaker = breaker_of(dialog.store, dialog.spans)
     if wish.trigger.trigger == MANUAL:  # somebody wants it: however often it failed, it is asked
         breaker = Breaker(failures=breaker.failures)

@@ -30,6 +30,7 @@ from palaver.session.proposing import CompactionWish, apropose, propose
 from palaver.session.quarantining import blamed, lifting, quarantine_of
 from palaver.session.recalling import whole
 from palaver.store.protocol import Store
+from palaver.tools.aside import aside
 from palaver.view import Folding, Plan, View, apply, fold, header_at
 from palaver.wire import Call, Compiled, Profile, Request
 from palaver.wire import compile as compile_request
@@ -117,8 +118,10 @@ class SeenBranch(Branch):
         return (self._booked(ready, when) if at is None else ready).composed(view=view)
 
     def _composing(self, policy: PolicyLike, budget: BudgetLike | None, at: int | None, model: str) -> Composing:
-        seen = self._seen(at)
-        return composing(seen, policy, budget, model, runtime=self.runtime, derive=self.derive, sources=self._recorded)
+        ready = composing(
+            self._seen(at), policy, budget, model, runtime=self.runtime, derive=self.derive, sources=self._recorded
+        )
+        return replace(ready, ledger=self._books.measuring(ready.ledger, ready.model))
 
     def _recorded(self, handle: Handle) -> Content | None:
         found = self.recall(handle)
@@ -141,7 +144,10 @@ class SeenBranch(Branch):
             at: The time by which it is idle, in seconds since 1970-01-01 UTC; that of the clock when not given.
             model: The model that counts; the one in force when not given.
         """
-        return figures_of(self._seen(None), self.store, self._spans(), now() if at is None else at, model)
+        seen = self._seen(None)
+        counting = model or seen.model
+        size = self._books.measured(counting).meter.view(seen).total
+        return figures_of(seen, size, self.store, self._spans(), now() if at is None else at, counting)
 
     # --- requests ---------------------------------------------------------------------------------------------------------------
 
@@ -294,7 +300,7 @@ class SeenBranch(Branch):
     @keywords_of(CompactionWish)
     async def acompact(self, wish: CompactionWish) -> CompactionPreview:
         """Look at what a compaction would do; as `compact`, for asynchronous callers. Cancelling it leaves nothing behind."""
-        return await apropose(self, self._wished(wish), wish)
+        return await apropose(self, await aside(partial(self._wished, wish)), wish)
 
     def _wished(self, wish: CompactionWish) -> Composing:
         counting = wish.model or self._seen(None).model

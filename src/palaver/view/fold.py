@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from palaver.ids import DialogId
 from palaver.log import (
@@ -80,42 +81,55 @@ class Folding:
         self._reader = reader
         self._node = node
         self._whole = whole
-        self._upto = NOTHING
-        self._state: _Fold | None = None
-        self._view: View | None = None
+        # what is in hand, one or none: taken out and put back in one step each, for threads that read at once
+        self._held: list[_Standing] = []
 
     @property
     def at(self) -> int:
         """The number of the last own entry that was read, -1 before the first."""
-        return self._upto.seq
+        return next((held.upto.seq for held in self._held), NOTHING.seq)
 
     def view(self, upto: Header) -> View:
         """Give the view up to an own entry of the dialog, inclusive, given by its header; `NOTHING` for what is inherited only."""
-        if self._view is not None and self._upto.seq == upto.seq:
-            return self._view
+        try:  # whatever raises leaves nothing half taken; and a thread that reads meanwhile finds nothing in hand
+            last = self._held.pop()
+        except IndexError:
+            last = None
+        if last is not None and last.upto.seq == upto.seq:
+            self._held = [last]
+            return last.view
         dialog_id = self._node.dialog_id
-        state, self._state, self._view = self._state, None, None  # whatever raises leaves nothing half taken
-        if state is None or not self._leads_to(upto) or not self._gone_on(state, upto):
+        state = None if last is None or not self._leads_to(last, upto) else last.state
+        if last is None or state is None or not self._gone_on(state, last.upto, upto):
             found = material(self._reader, self._node, upto, whole=self._whole)
             state = _Fold(whole=self._whole)
             if found.checkpoint is not None:
                 state.resume(found.checkpoint, read(self._reader, dialog_id, found.kept))
             for line in read(self._reader, dialog_id, found.tail):
                 state.take(line)
-        self._state, self._upto, self._view = state, upto, state.view(dialog_id, upto.seq)
-        return self._view
+        view = state.view(dialog_id, upto.seq)
+        self._held = [_Standing(state, upto, view)]
+        return view
 
-    def _gone_on(self, state: _Fold, upto: Header) -> bool:
+    def _gone_on(self, state: _Fold, last: Header, upto: Header) -> bool:
         """Take what came since; False when something was erased, which this fold has still in hand."""
         dialog_id = self._node.dialog_id
-        for line in read(self._reader, dialog_id, (Span(dialog_id, self._upto.seq + 1, upto.seq + 1),)):
+        for line in read(self._reader, dialog_id, (Span(dialog_id, last.seq + 1, upto.seq + 1),)):
             if isinstance(line, Line) and is_note(line.entry):
                 return False
             state.take(line)
         return True
 
-    def _leads_to(self, upto: Header) -> bool:
-        return self._upto.seq <= upto.seq and (self._whole or self._upto.view_base == upto.view_base)
+    def _leads_to(self, last: _Standing, upto: Header) -> bool:
+        return last.upto.seq <= upto.seq and (self._whole or last.upto.view_base == upto.view_base)
+
+
+class _Standing(NamedTuple):
+    """Where a fold stands: what is in force behind an entry, and the view there."""
+
+    state: _Fold
+    upto: Header
+    view: View
 
 
 @dataclass(slots=True)

@@ -87,12 +87,12 @@ class Taken:
     """Ids that are taken: those of a request so far, and those of a part of it; it remembers which ones were asked for.
 
     Attributes:
-        asked: What was asked for.
+        free: What was asked for and had not been taken before this part.
+        met: What was asked for and had been.
         added: What this part took.
-        clashed: Whether anything that was asked for had been taken before this part.
     """
 
-    __slots__ = ("_before", "added", "asked", "clashed")
+    __slots__ = ("_before", "added", "free", "met")
 
     def __init__(self, before: AbstractSet[object]) -> None:
         """Begin a part.
@@ -101,17 +101,15 @@ class Taken:
             before: What was taken before it.
         """
         self._before = before
-        self.asked: set[object] = set()
+        self.free: set[object] = set()
+        self.met: set[object] = set()
         self.added: set[object] = set()
-        self.clashed = False
 
     def __contains__(self, one: object) -> bool:
         """Tell whether an id is taken."""
-        self.asked.add(one)
-        if one in self._before:
-            self.clashed = True
-            return True
-        return one in self.added
+        before = one in self._before
+        (self.met if before else self.free).add(one)
+        return before or one in self.added
 
     def add(self, one: object) -> None:
         """Take an id."""

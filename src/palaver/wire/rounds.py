@@ -11,6 +11,7 @@ red-green algorithm of salsa, docs.rs/crate/salsa, reference/algorithm.)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -89,6 +90,23 @@ class Weight(NamedTuple):
         return cls(len(parts) + len(inner), len(texts), sizes[0], len(others), sizes[1])
 
 
+class Asked(NamedTuple):
+    """What a round asked of the ids that were taken before it, and what it took itself."""
+
+    free: frozenset[object]
+    met: frozenset[object]
+    added: frozenset[object]
+
+    @classmethod
+    def of(cls, taken: Taken) -> Asked:
+        """Read it off."""
+        return cls(frozenset(taken.free), frozenset(taken.met), frozenset(taken.added))
+
+    def alike(self, before: AbstractSet[object]) -> bool:
+        """Tell whether it would get the same answers."""
+        return before.isdisjoint(self.free) and before >= self.met
+
+
 @dataclass(frozen=True)
 class Round:
     """A round, compiled by itself.
@@ -97,27 +115,23 @@ class Round:
         exchanges: The exchanges; held, so that their ids stay their own.
         script: The speeches after the passes before media.
         changes: What each of these passes changed.
-        ids: The ids that were asked for and not taken before it.
-        given: The ids that its calls have.
-        items: The ids of reasoning items that were asked for and not taken before it.
-        thoughts: The ids of its reasoning items.
+        calls: What was asked of the ids of the calls before it, and the ids of its own.
+        thoughts: The same of reasoning items.
         names: The tools it calls, with their names on the wire.
         media: Whether it has any.
         said: What is said in it, joined and written; empty where it has media, which are chosen for a whole request.
-        alone: Whether it stands for itself: what it asked for was not taken, and it called no tool that was not known.
+        known: Whether all tools that it calls had a name before it.
     """
 
     exchanges: tuple[Exchange, ...]
     script: tuple[Speech, ...]
     changes: tuple[tuple[Change, ...], ...]
-    ids: frozenset[object]
-    given: frozenset[object]
-    items: frozenset[object]
-    thoughts: frozenset[object]
+    calls: Asked
+    thoughts: Asked
     names: tuple[tuple[str, str | None], ...]
     media: bool
     said: tuple[Words, ...]
-    alone: bool
+    known: bool
 
     @cached_property
     def weight(self) -> Weight:
@@ -157,8 +171,8 @@ class Rounds:
             one = self.kept.get(key)
             if one is None or not self._holds(one):
                 one = self._made(tuple(exchanges), view.model)
-            self._given |= one.given
-            self._thoughts |= one.thoughts
+            self._given |= one.calls.added
+            self._thoughts |= one.thoughts.added
             # an exchange that a program shows twice stands in two rounds, and the second one has another id for its call
             found[key if key not in found else (*key, len(found))] = one
         return found
@@ -167,9 +181,9 @@ class Rounds:
         """Tell whether a round would be made the same here."""
         known = self.names.known
         return (
-            one.alone
-            and self._given.isdisjoint(one.ids)
-            and self._thoughts.isdisjoint(one.items)
+            one.known
+            and one.calls.alike(self._given)
+            and one.thoughts.alike(self._thoughts)
             and all(known(name) == spelt for name, spelt in one.names)
         )
 
@@ -179,7 +193,7 @@ class Rounds:
         given, thoughts = Taken(self._given), Taken(self._thoughts)
         script = gather(exchanges, in_force, self.profile, notes[0])
         called = {part.name for speech in script for part in speech.parts if isinstance(part, CallPart)}
-        alone = all(self.names.known(name) is not None for name in called)
+        before = all(self.names.known(name) is not None for name in called)
         script = paired(script, self.profile, self.names, notes[1], given)
         script = with_served(script, self.profile, asked=self.asked, notes=notes[2])
         script = with_reasoning(script, self.profile, self.model, notes[3], thoughts)
@@ -188,14 +202,12 @@ class Rounds:
             exchanges=exchanges,
             script=script,
             changes=tuple(each.changes for each in notes),
-            ids=frozenset(given.asked),
-            given=frozenset(given.added),
-            items=frozenset(thoughts.asked),
-            thoughts=frozenset(thoughts.added),
+            calls=Asked.of(given),
+            thoughts=Asked.of(thoughts),
             names=tuple((name, self.names.known(name)) for name in sorted(called)),
             media=media,
             said=() if media else self.written(script),
-            alone=alone and not (given.clashed or thoughts.clashed),
+            known=before,
         )
 
     def written(self, script: Iterable[Speech]) -> tuple[Words, ...]:
