@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from palaver import (
     Agent,
+    CompactionPreview,
     Dialog,
     Handle,
     InfeasibleBudget,
@@ -84,6 +85,29 @@ def summarising(dialog: Dialog, ask: Callable[[SummaryRequest], str], room: int 
     return anyio.run(whole)
 
 
+def good(request: SummaryRequest) -> str:
+    """Give a summary that has every section that is asked for."""
+    return "\n\n".join(f"## {heading}\nsomething of it" for heading in request.headings)
+
+
+def proposed(
+    dialog: Dialog,
+    ask: Callable[[SummaryRequest], str],
+    focus: str,
+    budget: int = 6_000,
+    **more: Any,  # noqa: ANN401
+) -> CompactionPreview:
+    """Have a dialog propose a compaction that dwells on something, with a summary; nothing is written."""
+
+    async def summarise(request: SummaryRequest) -> SummaryAnswer:
+        return SummaryAnswer(text=ask(request))
+
+    made = dialog.compact(focus=focus, policy="cat", summarizer=summarise, budget=budget, model=MODEL, **more)
+    assert made.summarized is not None
+    assert not made.summarized.refused
+    return made
+
+
 # --- D9 -----------------------------------------------------------------------------------------------------------------------
 
 
@@ -93,17 +117,17 @@ def test_d9_a_message_while_compaction_runs(place: Place, proof: Proof) -> None:
     head = dialog.view().at
     late = [asks("U2: also this"), says("", "c9"), answers("c9", "R9: done")]
 
-    def slow(_: SummaryRequest) -> str:
+    def slow(request: SummaryRequest) -> str:
         writer = reopened(place, dialog)
         for message in late:
             writer.append(message)
         assert shown(reopened(place, dialog))[-3:] == ["U2: also this", "call c9", "result c9: R9: done"]
-        return GOOD
+        return good(request)
 
-    done = summarising(dialog, slow)
-    assert not done.refused
+    preview = proposed(dialog, slow, "ask 3")
+    assert preview.focus == "ask 3"
     meanwhile = bodies(reopened(place, dialog))
-    place_of_it = dialog.commit(done.composed)
+    place_of_it = preview.approve()
     found = reopened(place, dialog)
     entry = found.recall(place_of_it)
     assert isinstance(entry, Compaction)
@@ -409,7 +433,7 @@ def test_d13_the_summariser_is_never_given_nothing(place: Place, proof: Proof) -
 def test_d14_compact_exit_resume(place: Place, proof: Proof) -> None:
     """What was projected before the exit is projected after resuming, with the same bytes, and not the whole history again."""
     dialog = worked(Dialog(owner="user", store=place.open()), 20)
-    dialog.commit(summarising(dialog, lambda _: GOOD).composed)
+    proposed(dialog, good, "ask 7").approve()
     before = sent(dialog)
     place.close()
     session = Session.open(dialog.session_id, place.open())
@@ -431,13 +455,12 @@ def test_d14_a_history_over_the_window_with_a_smaller_summariser(place: Place, p
 
     def ask(request: SummaryRequest) -> str:
         sizes.append(count.text(request.prompt()))
-        return GOOD
+        return good(request)
 
-    done = summarising(dialog, ask, room=8_000, input_tokens=4_000)
-    assert not done.refused
+    preview = proposed(dialog, ask, "ask 3", 8_000, input_tokens=4_000)
     assert len(sizes) > 1
     assert max(sizes) <= 4_000
-    dialog.commit(done.composed)
+    preview.approve()
     assert reopened(place, dialog).compose("full", 8_000, model=MODEL).tokens_after <= 8_000
     proof.valid(dialog)
 

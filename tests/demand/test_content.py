@@ -128,6 +128,60 @@ def test_d15e_errors_that_feed_themselves(place: Place, proof: Proof) -> None:
     assert shown(dialog) == ["go", "At last."]
 
 
+def test_d15h_what_a_provider_refuses_for_reasons_of_its_own(place: Place, proof: Proof) -> None:
+    """Words, a result and a picture that no validator finds fault with: set aside, every later request of every provider is without them.
+
+    The requests are valid, the originals come back, and so does the view when it is undone.
+    """
+    dialog = Dialog(owner="user", store=place.open())
+    dialog.append([asks("POISON words"), says("I look.", "c1"), answers("c1", "POISON output"), says("Seen.")])
+    dialog.append(
+        [UserMessage(contents=(TextContent(content="and this"), picture(1, 40))), says("nice"), asks("and now?")]
+    )
+    messages = dialog.messages
+    places = [str(messages.handle(0)), str(messages.handle(2)), f"{messages.handle(4)}:1"]
+    sound = {name: request.data for name, request in proof.valid(dialog).items()}
+    for refused in places:
+        reopened(place, dialog).quarantine(refused, "400: blocked by content filtering policy")
+    found = reopened(place, dialog)
+    for name, request in proof.valid(found).items():
+        assert b"POISON" not in request.data
+        assert not request.report.lost(), name
+    assert "POISON words" in str(found.recall(places[0]))
+    assert "POISON output" in str(found.recall(places[1]))
+    assert isinstance(found.recall(places[2]), ImageContent)
+    for refused in places:
+        found.lift_quarantine(refused)
+    again = {name: request.data for name, request in proof.valid(reopened(place, dialog)).items()}
+    assert again == sound
+
+
+def test_d15h_an_agent_that_goes_on_by_itself(place: Place, proof: Proof) -> None:
+    """A picture that the provider cannot process, in a turn that nobody watches: set aside by the agent, the turn and the next ones are answered."""
+
+    def answer(request: Request) -> object:
+        return (
+            {"error": {"kind": "RequestRefused", "message": "Could not process image", "status": 400}}
+            if "base64" in str(request.body)
+            else "I cannot see it."
+        )
+
+    prompt = Prompt(path="demand/h", prompt="Look.")
+    provider = ScriptedProvider(answer)
+    agent = Agent(
+        "agent", prompt, MODELS["openai-chat"], ProviderInvoker(provider), store=place.open(), on_refused="quarantine"
+    )
+    agent.open("main").current_dialog.append(UserMessage(contents=(TextContent(content="look"), picture(1, 40))))
+    assert agent.respond().content == "I cannot see it."
+    agent.receive("and now?")
+    assert agent.respond().content == "I cannot see it."
+    assert len(provider.requests) == len(["refused", "asked again", "asked"])
+    found = reopened(place, agent.current_dialog)
+    proof.valid(found)
+    (aside,) = found.quarantined
+    assert isinstance(found.recall(aside), ImageContent)
+
+
 def picture(number: int, size: int) -> ImageContent:
     """Make a picture of so many bytes, unlike every other."""
     return ImageContent(images=(Media(data=png() + number.to_bytes(1, "big") * size),))
