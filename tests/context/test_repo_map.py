@@ -212,7 +212,7 @@ def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
         policy({"type": "aider", "repo_map": str(tmp_path / "none")}, "gpt-4o")
 
 
-@pytest.mark.parametrize("missing", ["tree_sitter", "tree_sitter_rust", "pathspec"])
+@pytest.mark.parametrize("missing", ["tree_sitter_rust", "pathspec"])
 def test_without_the_extra_it_is_named(missing: str, shop: Path) -> None:
     """Where a package is missing, whoever asks for a map is told the extra that brings it, at once; the preset without a map needs none."""
     script = (
