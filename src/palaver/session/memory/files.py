@@ -34,14 +34,11 @@ _SHOWN = 400
 """Characters of a line that is found that are given."""
 
 _KIND = "palaver.file"
-_NAME = re.compile(
-    r"[^\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\\:*?\"<>|]{1,255}\Z"
-)
+_NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\\:*?\"<>|]{1,255}\Z")
 """What a name may hold: nothing that ends a line where names are listed, or turns it round."""
 
 _QUOTED = 80
 """Characters of what cannot be a name that are said again."""
-
 
 
 @dataclass(frozen=True, slots=True)
