@@ -194,6 +194,18 @@ def test_a25_a_manager_assigned_later_changes_nothing_small() -> None:
     assert sent(provider.requests[0]) == [("system", "You are tested."), ("user", "hi")]
 
 
+def test_an_agent_with_a_budget_and_no_manager_sends_what_the_default_policy_leaves() -> None:
+    """The first words are told, the newest are whole: it is `palaver` that decides, and what it leaves out is within reach."""
+    agent, provider = scripted(["ok"] * 9, budget=3_000)
+    for number in range(8):
+        agent.receive(f"ask {number}: " + "word " * 500)
+        agent.respond()
+    newest = sent(provider.requests[-1])
+    assert newest[-1] == ("user", "ask 7: " + "word " * 500)
+    assert any("[Record" in text and "ask 0: " in text for _, text in newest)
+    assert len(newest) < len(agent.current_dialog.messages)
+
+
 def test_a_budget_that_cannot_be_kept_is_said_before_anything_is_sent() -> None:
     """DESIGN: an infeasible budget is a typed error with its breakdown, no API call; the turn is let go of."""
     agent, provider = scripted(["never"], budget=50)

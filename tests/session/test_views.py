@@ -93,7 +93,7 @@ def test_a_policy_makes_the_view_fit_and_writes_nothing(talked: Dialog, policy: 
 
 def test_a_budget_alone_takes_the_default_policy(talked: Dialog) -> None:
     """A number of tokens is enough; what cannot fit is a typed error with the breakdown; a wrong name has close matches."""
-    assert talked.view(budget=3000, model=MODEL) == talked.view("default", 3000, model=MODEL)
+    assert talked.view(budget=3000, model=MODEL) == talked.view("palaver", 3000, model=MODEL)
     with pytest.raises(InfeasibleBudget) as caught:
         talked.view(budget=10, model=MODEL)
     assert sum(caught.value.breakdown.values()) == caught.value.needed

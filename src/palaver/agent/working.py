@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from palaver.agent.turn import REFUSED, Attempt
-from palaver.context import Composed
+from palaver.context import DEFAULT_POLICY, Composed
 from palaver.errors import Conflict, InvalidInput
 from palaver.ids import now
 from palaver.messages import Message, Role, Speaker, TextContent
@@ -57,7 +57,7 @@ def working_copy(  # noqa: PLR0913 - what is seen, and who shapes it
         closing: What asks for the answer when no more tools are allowed; empty for nothing.
         prompt: What governs the call: the copy's `top_prompt`.
         manager: The context manager, or None.
-        budget: What one request may occupy; with a budget alone, the policy is `default`.
+        budget: What one request may occupy; with a budget alone, the policy is `palaver`.
         model: The model that counts.
 
     Raises:
@@ -69,7 +69,7 @@ def working_copy(  # noqa: PLR0913 - what is seen, and who shapes it
     copy = dialog.derive(view)
     composed = None
     if manager is not None or budget is not None:
-        policy = "default" if manager is None else manager
+        policy = DEFAULT_POLICY if manager is None else manager
         composed = dialog.compose(policy, budget, model=model, view=view, when=now())
         if composed.view is not view:
             view = composed.view if extra else _settled(dialog, composed)

@@ -13,7 +13,7 @@ from palaver.cli.calls import numbered
 from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import errors, write
-from palaver.context import POLICIES, Ledger, Meter, Scheduling, compose, policy
+from palaver.context import DEFAULT_POLICY, POLICIES, Ledger, Meter, Scheduling, compose, policy
 from palaver.context import Policy as ContextPolicy
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId
@@ -45,7 +45,14 @@ def run(
     at: Annotated[
         int | None, typer.Option("--at", metavar="SEQ", min=0, help="As it was after this entry of the dialog.")
     ] = None,
-    by: Annotated[str | None, typer.Option("--policy", metavar="P", help=f"One of: {', '.join(POLICIES)}.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--policy",
+            metavar="P",
+            help=f"One of: {', '.join(POLICIES)}. Default: {DEFAULT_POLICY} with --budget, else what the recorded agent saw.",
+        ),
+    ] = None,
     budget: Annotated[
         int | None, typer.Option("--budget", metavar="N", min=1, help="Tokens the request may occupy.")
     ] = None,
@@ -146,7 +153,7 @@ def _seen(
     info = model_info(model)
     if budget is None and not info.known:
         errors().print(info.warning, style="yellow")
-    manager = policy(by or (_WHOLE if budget is None else "default"), model)
+    manager = policy(by or (_WHOLE if budget is None else DEFAULT_POLICY), model)
     if not isinstance(manager, ContextPolicy):
         raise InvalidInput(f"{by!r} is no policy that plans.", hint=f"Policies: {', '.join(POLICIES)}.")
     room = Budget.of_input(_NO_LIMIT if budget is None else budget)

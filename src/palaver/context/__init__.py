@@ -15,7 +15,7 @@ from palaver.context.policies.full import FullContext
 from palaver.context.policies.offload import OffloadContextManager
 from palaver.context.policies.scheduled import Scheduled
 from palaver.context.record import Constraints, constraints
-from palaver.context.registry import POLICIES, policy
+from palaver.context.registry import DEFAULT_POLICY, POLICIES, policy
 from palaver.context.repo_map import RepoMap, repo_map_tools
 from palaver.context.schedule.calls import Called, Calls
 from palaver.context.schedule.prices import PriceSheet
@@ -23,6 +23,7 @@ from palaver.context.schedule.replay import Scheduling
 from palaver.context.summary import Summarized, Summarizer, SummaryAnswer, SummaryRequest, summarized
 
 __all__ = [
+    "DEFAULT_POLICY",
     "POLICIES",
     "Account",
     "Anchor",

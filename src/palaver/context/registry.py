@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from palaver.context.manager import ContextManager, Policy
 from palaver.context.policies.default import DefaultContextManager
@@ -14,10 +14,11 @@ from palaver.context.policies.full import FullContext
 from palaver.context.policies.offload import OffloadContextManager
 from palaver.context.policies.scheduled import Scheduled
 from palaver.context.presets import PRESETS
+from palaver.context.presets.palaver import Palaver
 from palaver.errors import InvalidInput, UnknownPolicy
 from palaver.prompts import Runtime
 
-__all__ = ["POLICIES", "policy"]
+__all__ = ["DEFAULT_POLICY", "POLICIES", "policy"]
 
 _OWN: tuple[type[Policy], ...] = (
     DefaultContextManager,
@@ -29,6 +30,9 @@ _OWN: tuple[type[Policy], ...] = (
 
 POLICIES: Mapping[str, type[Policy]] = MappingProxyType({each.name: each for each in (*_OWN, *PRESETS)})
 """The policies that come with palaver, by name."""
+
+DEFAULT_POLICY: Final = Palaver.name
+"""The policy of a view that is asked for with a budget and no policy."""
 
 
 def policy(

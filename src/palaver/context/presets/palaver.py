@@ -16,31 +16,33 @@ from palaver.context.operators import (
     DROP_OLDEST,
     DROP_REASONING,
     DROP_SUPERSEDED,
-    OFFLOAD,
     OUTDATED_READS,
     PURGE_FAILED,
     Cap,
+    Clear,
     Loss,
     Operator,
     cap,
+    clear,
     in_phases,
     together,
 )
 from palaver.context.presets.preset import Preset, Recipe
 from palaver.context.record import RecordOf
 from palaver.context.schedule.due import Schedule, Waiting
-from palaver.context.texts import kept_ends
+from palaver.context.texts import compact, kept_ends
 
 __all__ = ["Palaver"]
 
 _LARGEST, _SHOWN = 40_000, 10_000
 """Characters beyond which an output is shown in part from the first, and how many are shown: mini-swe-agent shows 10,000 of anything."""
 
-_CLEANING = together(DEDUPE, OUTDATED_READS, PURGE_FAILED, OFFLOAD)
+_NEWEST = 0.75
+"""Of what a cut leaves, the share that may be the newest results, as they came. Measured with a half, three quarters and all of it: docs/study.md."""
 
 
 class Palaver(Preset):
-    """The default to be: reversible first, all of it at once, when it pays; the goal and the newest plan stay; a record stands for the rest."""
+    """The default: reversible first, all of it at once, when it pays; the goal and the newest plan stay; a record stands for the rest."""
 
     name: ClassVar[str] = "palaver"
     headings: ClassVar[tuple[str, ...]] = (
@@ -54,7 +56,8 @@ class Palaver(Preset):
 
     def recipe(self, room: Room, ledger: Ledger) -> Recipe:
         """Clean up, then fold."""
-        cleaning = Operator("clean", Loss.REVERSIBLE, _CLEANING, OFFLOAD.respects)
+        old = clear(Clear(keep=1, protect=int(room.low * _NEWEST), words=compact))
+        cleaning = Operator("clean", Loss.REVERSIBLE, together(DEDUPE, OUTDATED_READS, PURGE_FAILED, old), old.respects)
         return Recipe(
             room=room,
             always=cap(Cap(characters=_LARGEST, shown=_SHOWN, words=kept_ends)),
