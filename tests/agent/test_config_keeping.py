@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from palaver.agent import Agent, AutoCompact
@@ -286,6 +286,10 @@ VALUES = st.recursive(
 
 
 @given(VALUES, VALUES)
+@example(
+    {"policy": None, "triggers": None, "focus": None, "seconds": None, "summarizer": None, "budget": None},
+    {"blocks": None, "name": None},
+)
 def test_any_value_is_settled_or_refused_by_its_path(compact: object, memory: object) -> None:
     """No other error, whatever is written; and the path leads to where it stands."""
     wrong: InvalidConfig | None = None

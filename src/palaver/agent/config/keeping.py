@@ -112,16 +112,18 @@ def compacting(
         return None
     words: dict[str, Any] = {} if given is True else {"policy": given} if isinstance(given, str) else thaw(given)
     _known(spec, words, _COMPACT, "compact")
-    made: dict[str, Any] = {name: words[name] for name in ("focus", "seconds", "input_tokens") if name in words}
+    made: dict[str, Any] = {
+        name: words[name] for name in ("focus", "seconds", "input_tokens") if words.get(name) is not None
+    }
     _held(spec, made, {"focus": str, "seconds": (int, float), "input_tokens": int}, "compact")
-    if "policy" in words:
+    if words.get("policy") is not None:
         at = ("compact", "policy") if isinstance(given, Mapping) else ("compact",)
         if not isinstance(words["policy"], str | Mapping):
             raise spec.where.fault(spec.path(*at), "it must be the name of a policy, or a mapping with its type.")
         made["policy"] = used(spec, at, lambda: policy(words["policy"]))
     if words.get("budget") is not None:
         made["budget"] = used(spec, ("compact", "budget"), lambda: _budget(words["budget"], agent))
-    if "triggers" in words:
+    if words.get("triggers") is not None:
         made["triggers"] = tuple(_triggers(spec, words["triggers"], used))
     if words.get("summarizer") not in (None, False):
         made["summarizer"] = _summarizer(spec, agent, words["summarizer"], used, invoker)
@@ -197,7 +199,7 @@ def remembering(spec: AgentSpec, agent: Agent, used: Used, memories: dict[str, C
     memory = memories.get(name)
     if memory is None:
         memory = memories[name] = CoreMemory(_session(agent.store, name).root)
-    for label, block in words.get("blocks", {}).items():
+    for label, block in (words.get("blocks") or {}).items():
         _block(spec, memory, label, block, used)
     return memory
 
