@@ -93,7 +93,7 @@ def _sqlite(folder: Path, count: int) -> list[Row]:
 def _rows(small: Callable[[], Store], large: Callable[[], Store], count: int, where: str) -> list[Row]:
     """Open two stores that are filled, and do the same in both in turn."""
     with _closing(small()) as one, _closing(large()) as other:
-        middle = tuple(other.sessions(limit=count // 2))[-1], tuple(one.sessions(limit=SMALL // 2))[-1]
+        middle = other.session(session_of(count // 2)), one.session(session_of(SMALL // 2))
         jobs: dict[str, tuple[Callable[[int], object], Callable[[int], object]]] = {
             "a page of 50 sessions, the newest": (partial(_page, other, None), partial(_page, one, None)),
             "a page of 50 sessions, from the middle": (

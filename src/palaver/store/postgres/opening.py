@@ -63,6 +63,9 @@ class Opener:
             "default_transaction_read_only": "off" if writable else "on",
             "client_encoding": "UTF8",
             "application_name": "palaver",
+            # Each of our statements looks at few rows. Where the planner fears more, both would cost many times what they could save.
+            "jit": "off",
+            "max_parallel_workers_per_gather": "0",
         }
 
     def connect(self, patient: bool) -> Connection:  # noqa: FBT001 - asked for by the pool only

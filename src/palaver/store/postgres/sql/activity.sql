@@ -33,24 +33,31 @@ UPDATE activity SET at = %s
 WHERE session_no = (SELECT session_no FROM activity WHERE session_no = %s FOR UPDATE SKIP LOCKED);
 
 -- name: session_list
--- So many sessions as are wanted are no less active than the last of `surely`; whatever could be more active stands in doubt.
+-- So many sessions as are wanted are no less active than the last of `surely`; whatever could be more active stands in doubt. How many that are
+-- the planner cannot guess, and it guesses a tenth of all: so what is derived of each is a subquery that it may not take apart (OFFSET 0).
 WITH surely AS MATERIALIZED (
-  SELECT a.at FROM activity AS a JOIN sessions AS s USING (session_no)
-  WHERE a.at < %(after_at)s - %(off)s::float8 AND s.trashed_at IS NULL
+  SELECT a.at FROM activity AS a
+  WHERE a.at < %(after_at)s - %(off)s::float8 AND (SELECT s.trashed_at IS NULL FROM sessions AS s WHERE s.session_no = a.session_no)
   ORDER BY a.at DESC LIMIT %(limit)s
-), bounds AS MATERIALIZED (
-  SELECT (CASE WHEN count(*) < %(limit)s THEN '-infinity' ELSE min(at) END) - %(doubt)s::float8 AS lowest FROM surely
+), doubtful AS MATERIALIZED (
+  SELECT a.session_no FROM activity AS a
+  WHERE a.at >= (SELECT (CASE WHEN count(*) < %(limit)s THEN '-infinity' ELSE min(at) END) - %(doubt)s::float8 FROM surely)
+    AND a.at <= %(after_at)s + %(off)s::float8
 )
-SELECT s.session_id
-FROM bounds AS b JOIN activity AS a ON a.at >= b.lowest AND a.at <= %(after_at)s + %(off)s::float8
-  JOIN sessions AS s USING (session_no) JOIN session_activity AS v USING (session_no)
-WHERE s.trashed_at IS NULL AND (v.updated_at, s.session_id) < (%(after_at)s, %(after_id)s)
-ORDER BY v.updated_at DESC, s.session_id DESC
+SELECT f.session_id
+FROM doubtful AS d CROSS JOIN LATERAL (
+  SELECT s.session_id, v.updated_at FROM sessions AS s JOIN session_activity AS v USING (session_no)
+  WHERE s.session_no = d.session_no AND s.trashed_at IS NULL OFFSET 0
+) AS f
+WHERE (f.updated_at, f.session_id) < (%(after_at)s, %(after_id)s)
+ORDER BY f.updated_at DESC, f.session_id DESC
 LIMIT %(limit)s;
 
 -- name: session_list_trashed
 SELECT s.session_id
-FROM sessions AS s JOIN session_activity AS v USING (session_no)
+FROM sessions AS s CROSS JOIN LATERAL (
+  SELECT v.updated_at FROM session_activity AS v WHERE v.session_no = s.session_no OFFSET 0
+) AS v
 WHERE s.trashed_at IS NOT NULL AND (%(name)s::text IS NULL OR s.name = %(name)s)
   AND (%(subject)s::text IS NULL OR s.subject = %(subject)s)
   AND (v.updated_at, s.session_id) < (%(after_at)s, %(after_id)s)
@@ -59,7 +66,9 @@ LIMIT %(limit)s;
 
 -- name: session_list_named
 SELECT s.session_id
-FROM sessions AS s JOIN session_activity AS v USING (session_no)
+FROM sessions AS s CROSS JOIN LATERAL (
+  SELECT v.updated_at FROM session_activity AS v WHERE v.session_no = s.session_no OFFSET 0
+) AS v
 WHERE s.name = %(name)s AND (%(subject)s::text IS NULL OR s.subject = %(subject)s) AND s.trashed_at IS NULL
   AND (v.updated_at, s.session_id) < (%(after_at)s, %(after_id)s)
 ORDER BY v.updated_at DESC, s.session_id DESC
@@ -67,7 +76,9 @@ LIMIT %(limit)s;
 
 -- name: session_list_about
 SELECT s.session_id
-FROM sessions AS s JOIN session_activity AS v USING (session_no)
+FROM sessions AS s CROSS JOIN LATERAL (
+  SELECT v.updated_at FROM session_activity AS v WHERE v.session_no = s.session_no OFFSET 0
+) AS v
 WHERE s.subject = %(subject)s AND s.trashed_at IS NULL
   AND (v.updated_at, s.session_id) < (%(after_at)s, %(after_id)s)
 ORDER BY v.updated_at DESC, s.session_id DESC
