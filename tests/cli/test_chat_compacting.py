@@ -1,11 +1,14 @@
 """A chat that is compacted: by hand and by itself, with a model's summary, and what that cost."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from palaver.context.summary import HEADINGS
+from palaver.session import Session
+from palaver.store import open_store
 from tests.cli.chats import Chats
 from tests.cli.commands import run
 
@@ -42,6 +45,9 @@ def test_a_compaction_by_hand_has_the_summary_of_the_model_that_is_named(chats: 
     assert "what a model says of it" in ran.out
     assert "You must never push." in ran.out
     assert "for summaries  1 answers: 1,234 tokens read, 56 written, $0.0123" in ran.out
+    with closing(open_store(str(chats.store), create=False)) as store:
+        cost = Session.open("x", store).cost
+    assert (cost.prompt_tokens, cost.completion_tokens, cost.cost) == (1_234, 56, 0.0123)
 
 
 def test_a_summary_that_is_none_is_told_with_what_it_cost(chats: Chats) -> None:

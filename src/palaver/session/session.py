@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
 from types import TracebackType
@@ -12,9 +12,10 @@ from typing import Self, TypeAlias
 
 from palaver.errors import Ambiguous, InvalidInput, UnknownDialog, UnknownSession
 from palaver.ids import SessionId, new_session_id, now
-from palaver.log import Entry, Handle, Span, TurnEnded
-from palaver.messages import Content, InvokeCost
+from palaver.log import Entry, Handle, Span, TurnEnded, decode_entry
+from palaver.messages import Content, InvokeCost, Usage
 from palaver.prompts import Runtime, get_default_runtime
+from palaver.session.attempts import summaries_of
 from palaver.session.dialog import Dialog
 from palaver.session.erasure import Receipt, erase
 from palaver.session.extent import Opened, extent_of
@@ -240,12 +241,13 @@ class Session:
 
     @property
     def cost(self) -> InvokeCost:
-        """Tokens and dollars of all its dialogs together: a message that branches share counts once. Reads all messages."""
+        """Tokens and dollars of all its dialogs together, what summaries cost included: a message that branches share counts once. Reads all messages."""
         total = InvokeCost()
         for node in self.store.nodes(self.session_id):
             last = self.store.last(node.dialog_id)
             own = Stretch(Span(node.dialog_id, 0, last.seq + 1), 0, 0, last.number)
             total = sum((message.cost for message in Messages(self.store, (own,), last.number).bare()), total)
+            total = sum((usage.invoke_cost for usage in _summarising(self.store, own.span)), total)
         return total
 
     def __repr__(self) -> str:
@@ -442,6 +444,13 @@ def opened_store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]
     if store is None or isinstance(store, str | os.PathLike):
         return open_store("memory:" if store is None else os.fspath(store), create=create), True
     return store, False
+
+
+def _summarising(store: Store, span: Span) -> Iterator[Usage]:
+    """Give what summarisers used in a stretch of a dialog."""
+    for header in store.headers(span.dialog, span.start, span.stop):
+        if header.kind in {"compaction", "custom"}:
+            yield from (usage for _, usage in summaries_of(decode_entry(store.body(span.dialog, header.seq))))
 
 
 def _find(store: Store, reference: str) -> tuple[SessionRecord, str, int]:
