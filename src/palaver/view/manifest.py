@@ -54,11 +54,16 @@ def manifest(view: View, folded: View) -> Manifest:
     Returns:
         The manifest; `restored` makes the view of it again, but for the facts and sources of derived texts, which no model sees.
     """
-    known = _Known(folded)
+    known: _Known | None = None
     items: list[Any] = []
     edits: list[Any] = []
+    follows = 0  # nearly all of a view is the fold's own, in its order: nothing is looked up for that
     for exchange in view.exchanges:
-        index = known.index(exchange)
+        index: int | None = follows
+        if follows >= len(folded.exchanges) or folded.exchanges[follows] is not exchange:
+            known = known or _Known(folded)
+            index = known.index(exchange)
+        follows = follows if index is None else index + 1
         found = None if index is None else _edits(folded.exchanges[index], exchange)
         if index is None or found is None:
             items.append(_spelling().dump_python(_as_seen(exchange), mode="json"))

@@ -196,9 +196,12 @@ class Request:
         if self.written is None:
             return canonical_json(self.body)
         said = field_of(self.profile)
-        fields = {name: canonical_json(value) for name, value in self.body.items() if name != said}
-        fields[said] = b"[" + b",".join(self.written) + b"]"
-        return b"{" + b",".join(canonical_json(name) + b":" + fields[name] for name in sorted(fields)) + b"}"
+        pieces = [b"{"]
+        for name in sorted(self.body):
+            spelt = (b"[", b",".join(self.written), b"]") if name == said else (canonical_json(self.body[name]),)
+            pieces += [canonical_json(name), b":", *spelt, b","]
+        pieces[-1] = b"}"
+        return b"".join(pieces)
 
     @cached_property
     def digest(self) -> str:
