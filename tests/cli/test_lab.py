@@ -51,7 +51,7 @@ def test_what_went_wrong_is_told_and_is_the_exit_code(tmp_path: Path, capsys: py
     assert lab(path, tmp_path / "notes.txt", "--policies", bad) == 1
     said = capsys.readouterr()
     assert f"{PLANTED}:DropsTheAsk (invalid)" in said.out
-    assert f"{PLANTED}:TiresOfIt (failed)" in said.out
+    assert f"{PLANTED}:TiresOfIt (failed on 1 of 1)" in said.out
     assert "unreadable: notes.txt" in said.err
     assert "invalid policy" in said.err
     assert "too long for me" in said.err

@@ -83,7 +83,7 @@ _NARROW = ("bill", "regret", "tokens", "FRR", "+lookup", "cuts", "unsent", "brok
 
 def _name(row: PolicyRow, name: str, *, several: bool) -> str:
     name = f"{name} [{row.stand_in}]" if several else name
-    return name if row.status == "ok" else f"{name} ({row.status})"
+    return f"{name} ({row.remark})" if row.remark else name
 
 
 def _cells(row: PolicyRow, run: Run, *, interval: bool) -> Iterator[str]:

@@ -408,6 +408,13 @@ class PolicyRow(_Row):
     best: bool = False
     broken: int = 0
 
+    @property
+    def remark(self) -> str:
+        """What a reader must know beside its name, where it is not in order: of which sessions its figures are not."""
+        if self.status == "failed":
+            return f"failed on {self.failed:,} of {self.sessions + self.failed:,}"
+        return "" if self.status == "ok" else self.status
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what `to_dict` gave."""

@@ -114,7 +114,8 @@ function worstTable() {
     const name = (data.sessions[one.session].name || data.sessions[one.session].source).slice(0, 60);
     const also = one.failed.length ? ` (also failed: ${one.failed.map((policy) => data.names[policy] || policy).join(", ")})` : "";
     line.append(element("td", `${name} · ${one.session}`, { class: "name" }), element("td", (data.names[one.policy] || one.policy) + also, { class: "name" }));
-    const cells = [whole.format(one.lost), whole.format(one.references), money(one.bill), money(one.bill - one.least)];
+    const cells = [whole.format(one.lost), whole.format(one.references)];
+    cells.push(...(one.status === "ok" ? [money(one.bill), money(one.bill - one.least)] : ["-", "-"])); // a part of a session costs a part
     cells.push(one.status === "ok" ? whole.format(one.broken) : one.status);
     for (const cell of cells) line.append(element("td", cell));
     const open = () => look(one.session, one.policy);

@@ -13,6 +13,7 @@ from importlib.resources import files
 from pathlib import PurePath
 from typing import Any
 
+from palaver.lab.entrants import short_names
 from palaver.lab.results import PolicyRow, Run, Table
 from palaver.lab.scores import FRONT, SCORES
 
@@ -35,9 +36,16 @@ _SOME = 20
 """Problems of one kind that the page lists; the folder of the run has all."""
 
 
-def named(row: PolicyRow, run: Run) -> str:
-    """Give the name of a policy, with its stand-in where there are several."""
-    return f"{row.policy} [{row.stand_in}]" if len(run.stand_ins) > 1 else row.policy
+def named(row: PolicyRow, run: Run, names: Mapping[str, str] | None = None) -> str:
+    """Give the name of a policy, with its stand-in where there are several.
+
+    Args:
+        row: The policy.
+        run: The run.
+        names: What policies are called here; their own names unless given.
+    """
+    name = row.policy if names is None else names[row.policy]
+    return f"{name} [{row.stand_in}]" if len(run.stand_ins) > 1 else name
 
 
 def page(table: Table, data: Mapping[str, Any], bundle: str) -> str:
@@ -85,19 +93,15 @@ def _table(table: Table) -> Iterator[str]:
     yield '<div class="scroll"><table><tr><th>policy</th>'
     yield from (f"<th>{escape(title)}</th>" for _, title, _ in _COLUMNS)
     yield "<th>cuts</th><th>infeasible</th><th>laws broken</th></tr>"
+    short = short_names(table.run.policies)
     for row in table.rows:
         kind = "best" if row.best else "bad" if row.status != "ok" or row.broken else ""
-        name = named(row, table.run) + _status(row)
-        yield f'<tr class="{kind}"><td class="name">{"* " if row.best else ""}{escape(name)}</td>'
+        name = named(row, table.run, short) + (f" ({row.remark})" if row.remark else "")
+        whole = escape(row.policy, quote=True)
+        yield f'<tr class="{kind}"><td class="name" title="{whole}">{"* " if row.best else ""}{escape(name)}</td>'
         yield from (f"<td>{_cell(row, name, form, table.run)}</td>" for name, _, form in _COLUMNS)
         yield f"<td>{row.cuts:,}</td><td>{row.infeasible:,}</td><td>{row.broken:,}</td></tr>"
     yield "</table></div>"
-
-
-def _status(row: PolicyRow) -> str:
-    if row.status == "failed":
-        return f" (failed on {row.failed:,} of {row.sessions + row.failed:,})"
-    return "" if row.status == "ok" else f" ({row.status})"
 
 
 def _cell(row: PolicyRow, name: str, form: str, run: Run) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -226,16 +226,16 @@ def _data(made: _Made, views: Mapping[str, Views], gaps: Mapping[str, str]) -> d
 
 
 def _policies(table: Table) -> list[dict[str, Any]]:
-    """Give a point for each policy that could send every call, or for all where none could."""
+    """Give a point for each policy that was replayed to every end and could send every call, or for all where there is none."""
     found, short = [], short_names(table.run.policies)
-    able = [row for row in table.rows if not row.infeasible]
+    able = [row for row in table.rows if not row.infeasible and row.status == "ok"]
     for row in able or table.rows:
         bill, frr = row.scores.get("bill"), row.scores.get("frr")
         if bill is None or frr is None or bill.value is None or frr.value is None:
             continue
         point: dict[str, Any] = {
             "name": named(row, table.run),
-            "label": named(replace(row, policy=short[row.policy]), table.run),
+            "label": named(row, table.run, short),
             "policy": row.policy,
             "best": row.best,
             "cuts": row.cuts,
