@@ -265,7 +265,7 @@ def asked(store: MemoryStore, dialog_id: DialogId, most: int) -> Sequence[View]:
     """
     ends = list(_ends(store.headers(dialog_id)))
     if len(ends) > most:
-        third, middle = most // 3, len(ends) // 2
+        third, middle = most // 3, (len(ends) - most // 3) // 2
         ends = [*ends[:third], *ends[middle : middle + third], *ends[-third:]]
     folding = Folding(store, store.node(dialog_id))
     return [view for view in map(folding.view, ends) if _to_be_answered(view)]
