@@ -286,6 +286,19 @@ def test_a_map_in_a_view_stays_whatever_happens_to_the_disk(shop: Path) -> None:
     assert maps(seen(log)) == maps(first.view)
 
 
+def test_each_counter_gets_a_map_of_its_own(shop: Path) -> None:
+    """One question by two counters is two maps, each within its budget by its own; of the repository as it was when the question came first."""
+    repo_map, asked = RepoMap(shop), Interest(words=frozenset({"pay"}))
+    near, far = counter("gpt-4o"), counter("claude-sonnet-4-5")
+    first = repo_map.drawn(asked, 120, near.text, near)
+    (shop / "shop/money.py").write_text("def another(): pass\n", "utf-8")
+    repo_map.look()
+    second = repo_map.drawn(asked, 120, far.text, far)
+    assert far.text(second) <= 120 < far.text(first)
+    assert "another" not in second
+    assert "another" in repo_map.drawn(Interest(), 300, near.text, near)
+
+
 def test_the_next_fold_draws_anew(shop: Path) -> None:
     """When more leaves the view, the old map leaves with it, and the new one is of the repository as it was looked at by then."""
     log, by = long(12), Aider("gpt-4o", repo_map=shop, map_tokens=300)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from palaver.context.ground import Ground, Layout, StandIn
+from palaver.context.measure import Measure, Meter
 from palaver.context.record.carried import sources_of
 from palaver.context.repo_map.interest import interest_of
 from palaver.context.repo_map.repo_map import TOKENS, RepoMap
@@ -59,8 +61,18 @@ class Mapped:
         acts = [act for act in ground.acts.all if act.index in missing]
         free = self._room(ground) - ground.inserted("", LABEL)
         interest = interest_of(gone, acts, shown=False)
-        text = self.repo_map.drawn(interest, free, ground.meter.text, ground.meter.unit)
+        text = self.repo_map.drawn(interest, free, ground.meter.text, _measure(ground.meter))
         if not text:
             return ()
         sources = sources_of(gone)
         return (Insert(before=ground.gap(layout), text=text, label=LABEL, sources=sources, trust=Trust.OUTSIDE),)
+
+
+def _measure(meter: Measure) -> Hashable:
+    """Tell one measure from another: by its unit, or, of tokens, by what counts them."""
+    counter = meter.counter if isinstance(meter, Meter) else meter.unit
+    try:
+        hash(counter)
+    except TypeError:  # one of the caller's own
+        return id(counter)
+    return counter

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from pathlib import Path
+from typing import TypeVar
 
 from palaver.context.manager import Viewed
 from palaver.context.repo_map.interest import Interest, Places, interest_of
@@ -24,6 +25,9 @@ _ALONE = 8
 
 _DRAWN = 64
 """Maps that are remembered."""
+
+_Asked = TypeVar("_Asked")
+_Told = TypeVar("_Told")
 
 
 class RepoMap:
@@ -56,7 +60,8 @@ class RepoMap:
         self._cache = None if cache is None else Path(cache)
         self._known: dict[str, Tags | None] | None = None
         self._seen: Repository | None = None
-        self._drawn: dict[tuple[Interest, int, str], str] = {}
+        self._asked: dict[Interest, Repository] = {}
+        self._drawn: dict[tuple[Interest, int, Hashable], str] = {}
         self._lock = threading.RLock()
 
     @property
@@ -134,8 +139,8 @@ class RepoMap:
         """
         return self.draw(dialog, max_tokens=max_tokens, mentioned=mentioned, model=model, counter=counter).text
 
-    def drawn(self, interest: Interest, max_tokens: int, count: Callable[[str], int], unit: str) -> str:
-        """Give the text of a map of the repository as it was last looked at; what was asked before gets the same answer.
+    def drawn(self, interest: Interest, max_tokens: int, count: Callable[[str], int], by: Hashable) -> str:
+        """Give the text of a map of the repository as it was last looked at; what was asked before is told of the repository as it was then.
 
         So a plan that is made again is the same plan, whatever happened to the disk meanwhile.
 
@@ -143,18 +148,26 @@ class RepoMap:
             interest: What the conversation is at.
             max_tokens: How much it may have.
             count: Measures a text.
-            unit: What that measures in.
+            by: What tells one measure from another: maps are drawn for each.
         """
         with self._lock:
-            asked = (interest, max_tokens, unit)
-            if asked not in self._drawn:
-                if len(self._drawn) == _DRAWN:
-                    del self._drawn[next(iter(self._drawn))]
-                self._drawn[asked] = _draw(self.folder, self.seen, interest, max_tokens, count).text
-            return self._drawn[asked]
+            repository = _remembered(self._asked, interest, lambda: self.seen)
+            asked = (interest, max_tokens, by)
+            return _remembered(
+                self._drawn, asked, lambda: _draw(self.folder, repository, interest, max_tokens, count).text
+            )
 
     def __repr__(self) -> str:
         return f"RepoMap({str(self.folder)!r})"
+
+
+def _remembered(known: dict[_Asked, _Told], asked: _Asked, tell: Callable[[], _Told]) -> _Told:
+    """Give what was told before, or tell it; the oldest is forgotten."""
+    if asked not in known:
+        if len(known) == _DRAWN:
+            del known[next(iter(known))]
+        known[asked] = tell()
+    return known[asked]
 
 
 def _draw(
