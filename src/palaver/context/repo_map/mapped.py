@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import Any
 
 from palaver.context.ground import Ground, Layout, StandIn
 from palaver.context.measure import Measure, Meter
@@ -70,9 +71,10 @@ class Mapped:
 
 def _measure(meter: Measure) -> Hashable:
     """Tell one measure from another: by its unit, or, of tokens, by what counts them."""
-    counter = meter.counter if isinstance(meter, Meter) else meter.unit
+    counter: Any = meter.counter if isinstance(meter, Meter) else meter.unit
     try:
         hash(counter)
     except TypeError:  # one of the caller's own
         return id(counter)
-    return counter
+    found: Hashable = counter
+    return found
