@@ -356,20 +356,21 @@ def test_what_never_ends_is_ended_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(600)
 def test_a_run_comes_to_its_end_whatever_a_policy_does(tmp_path: Path) -> None:
     """Policies that wait for ever or end their process fail on long sessions, each named; after three of them they are not tried any more."""
     hangs, dies = f"{PLANTED}:Hangs", f"{PLANTED}:Dies"
-    paths = [coding(tmp_path / f"{number}.jsonl", rounds=16 + number, size=100) for number in range(5)]
+    paths = [coding(tmp_path / f"{number}.jsonl", rounds=16 + number, size=100) for number in range(4)]
     short = coding(tmp_path / "short.jsonl", rounds=3, size=100)
-    found = run(tmp_path / "out", *paths, short, policies=("full", hangs, dies), timeout=10.0)
+    found = run(tmp_path / "out", *paths, short, policies=("full", hangs, dies), timeout=20.0)
     by_name = {row.policy: row for row in found.rows}
-    assert (by_name["full"].status, by_name["full"].sessions) == ("ok", 6)
-    for name, why in ((hangs, "in 10 seconds"), (dies, "with code 3")):
+    assert (by_name["full"].status, by_name["full"].sessions) == ("ok", 5)
+    for name, why in ((hangs, "in 20 seconds"), (dies, "with code 3")):
         row = by_name[name]
-        assert (row.status, row.sessions + row.failed) == ("failed", 6)
+        assert (row.status, row.sessions + row.failed) == ("failed", 5)
         told = [problem for problem in found.problems if problem.policy == name]
         assert {problem.kind for problem in told} == {"policy failed"}
-        assert len({problem.session for problem in told}) == row.failed >= 5
+        assert len({problem.session for problem in told}) == row.failed >= 4
         assert sum(why in problem.text for problem in told) == 3
         assert all(why in problem.text or "other sessions" in problem.text for problem in told)
 
