@@ -184,6 +184,7 @@ def _open(store: Store, count: int, by: str, number: int) -> object:
 
 def _search(store: Store, count: int, word: str, number: int) -> object:
     chosen = _chosen(count, number)
+    store.index(searchable, session_id=session_of(chosen))
     found = store.search(word or f"r{chosen}", session_id=session_of(chosen))
     assert found
     return found

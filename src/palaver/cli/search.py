@@ -11,6 +11,7 @@ from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import errors, output, visible
 from palaver.errors import StoreReadOnly
+from palaver.ids import SessionId
 from palaver.session import Session, searchable
 from palaver.store import Store
 from palaver.store.text import words
@@ -36,8 +37,8 @@ def run(
             "it has no letter, digit or pictograph: nothing else is searched for.", param_hint="QUERY"
         )
     with opened(store) as source:
-        _index(source)
         within = None if session is None else Session.open(session, source).session_id
+        _index(source, within)
         hits = source.search(query, session_id=within, limit=limit)
         for hit in hits:
             if json:
@@ -51,10 +52,10 @@ def run(
     return Exit.OK
 
 
-def _index(store: Store) -> None:
-    """Bring the index up to date, where this user may write."""
+def _index(store: Store, within: SessionId | None) -> None:
+    """Bring the index up to date, with one session or with all, where this user may write."""
     try:
-        store.index(searchable)
+        store.index(searchable, session_id=within)
     except StoreReadOnly:
         if lag := store.index_lag():
             errors().print(f"The store may only be read: its {lag:,} newest entries are not searched.", style="yellow")

@@ -324,12 +324,12 @@ class Session:
         )
 
     def search(self, query: str, limit: int = 20) -> tuple[Hit, ...]:
-        """Give the entries that hold all the words of `query`, best first; the store's index is brought up to date before.
+        """Give the entries that hold all the words of `query`, best first; the index is brought up to date with it before.
 
         Raises:
             UnsupportedCapability: The store has no full text.
         """
-        self.store.index(searchable)
+        self.store.index(searchable, session_id=self.session_id)
         return self.store.search(query, session_id=self.session_id, limit=limit)
 
     # --- changing what people call it, and the trash ------------------------------------------------------------------------------

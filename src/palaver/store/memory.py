@@ -369,10 +369,17 @@ class MemoryStore:
 
     # --- search -----------------------------------------------------------------------------------------------------------------
 
-    def index(self, extract: Callable[[str, bytes], str], limit: int | None = None) -> int:
+    def index(
+        self,
+        extract: Callable[[str, bytes], str],
+        limit: int | None = None,
+        *,
+        session_id: SessionId | None = None,
+    ) -> int:
         """Bring the index up to date with entries written since the last time, and give how many it took."""
         with self._guard:
-            waiting = [(log, seq) for log in self._logs.values() for seq in range(len(log.texts), len(log.headers))]
+            logs = [log for log in self._logs.values() if session_id in {None, log.node.session_id}]
+            waiting = [(log, seq) for log in logs for seq in range(len(log.texts), len(log.headers))]
             taken_now = waiting if limit is None else waiting[: max(0, limit)]
             for log, seq in taken_now:
                 kind = log.headers[seq].kind

@@ -307,11 +307,18 @@ class Store(Reader, Protocol):
 
     # --- search -----------------------------------------------------------------------------------------------------------------
 
-    def index(self, extract: Callable[[str, bytes], str], limit: int | None = None) -> int:
+    def index(
+        self,
+        extract: Callable[[str, bytes], str],
+        limit: int | None = None,
+        *,
+        session_id: SessionId | None = None,
+    ) -> int:
         """Bring the full-text index up to date with entries written since the last time, and give how many it took.
 
         The index is derived: it is never written by an append, it can be thrown away and made again, and it never holds what the log
         does not. `extract(kind, body)` gives the text of an entry. At most `limit` entries are taken, in one transaction for each batch.
+        With a session only its entries are, and what else waits costs nothing.
         """
         ...
 

@@ -19,7 +19,7 @@ from palaver.store.postgres.connections import Connection, Connections, ask
 from palaver.store.postgres.entries import scan
 from palaver.store.postgres.sessions import session_no
 from palaver.store.postgres.statements import Row, statements
-from palaver.store.postgres.texts import given
+from palaver.store.postgres.texts import given, held
 from palaver.store.postgres.transactions import reading, writing
 from palaver.store.protocol import Hit
 
@@ -49,11 +49,14 @@ class _Batch(NamedTuple):
     texts: list[tuple[int, str]]
 
 
-def index(pool: Connections, extract: Extract, limit: int | None) -> int:
+def index(pool: Connections, extract: Extract, limit: int | None, session_id: SessionId | None) -> int:
     """Take entries into the index until nothing waits or `limit` is reached."""
     done = 0
     with reading(pool) as connection:
-        behind: list[Row] = ask(connection, "behind").fetchall()
+        if session_id is None:
+            behind: list[Row] = ask(connection, "behind").fetchall()
+        else:
+            behind = ask(connection, "behind_in", (held(session_id),)).fetchall()
     for dialog_no, session, upto, length in behind:
         stop = length if limit is None else min(length, upto + limit - done)
         for batch in _batches(pool, extract, _Batch(dialog_no, session, upto, stop, [])):

@@ -286,9 +286,15 @@ class PostgresStore(ErasingFace):
 
     # --- search -----------------------------------------------------------------------------------------------------------------
 
-    def index(self, extract: Callable[[str, bytes], str], limit: int | None = None) -> int:
+    def index(
+        self,
+        extract: Callable[[str, bytes], str],
+        limit: int | None = None,
+        *,
+        session_id: SessionId | None = None,
+    ) -> int:
         """Bring the full-text index up to date with entries written since the last time, and give how many it took."""
-        return search.index(self._pool, extract, limit)
+        return search.index(self._pool, extract, limit, session_id)
 
     def index_lag(self) -> int:
         """Give how many entries are not yet in the full-text index."""

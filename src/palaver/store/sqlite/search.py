@@ -36,11 +36,16 @@ class _Batch(NamedTuple):
     texts: list[tuple[int, str]]
 
 
-def index(pool: Connections, extract: Extract, limit: int | None) -> int:
+def index(pool: Connections, extract: Extract, limit: int | None, session_id: SessionId | None) -> int:
     """Take entries into the index until nothing waits or `limit` is reached."""
     done = 0
     with reading(pool) as connection:
-        behind: list[Row] = connection.execute(statements()["behind"]).fetchall()
+        sql = statements()
+        behind: list[Row] = (
+            connection.execute(sql["behind"]).fetchall()
+            if session_id is None
+            else connection.execute(sql["behind_in"], (session_id,)).fetchall()
+        )
     for dialog_no, upto, length in behind:
         stop = length if limit is None else min(length, upto + limit - done)
         for batch in _batches(pool, extract, dialog_no, upto, stop):

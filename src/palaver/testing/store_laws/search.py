@@ -271,6 +271,21 @@ class SearchLaws(LawGroup):
         with pytest.raises(UnknownSession):
             begun.store.search("needle", session_id=SessionId("f" * 32))
 
+    def test_one_session_may_be_indexed_alone(self, begun: Begun) -> None:
+        """With a session named, its entries are taken and no others, in all its dialogs; the others wait until they are asked for."""
+        needs(begun.store, Capability.SEARCH)
+        elsewhere = begin(begun.store)
+        begun.say(b"needle")
+        begun.say(b"needle", dialog=begun.fork())
+        elsewhere.say(b"needle", b"needle")
+        assert begun.store.index(extract, session_id=begun.session) == 2  # noqa: PLR2004
+        assert begun.store.index(extract, session_id=begun.session) == 0
+        assert begun.store.index_lag() == 2  # noqa: PLR2004
+        assert {hit.session_id for hit in begun.store.search("needle")} == {begun.session}
+        assert begun.store.index(extract, session_id=SessionId("f" * 32)) == 0
+        assert begun.store.index(extract) == 2  # noqa: PLR2004
+        assert len(begun.store.search("needle")) == 4  # noqa: PLR2004
+
     def test_the_trash_is_not_searched(self, begun: Begun) -> None:
         """A session in the trash is not found, and is again when it is taken out."""
         needs(begun.store, Capability.SEARCH)

@@ -9,6 +9,13 @@ FROM dialog_ends AS e LEFT JOIN indexed AS i USING (dialog_no)
 WHERE e.length > coalesce(i.upto, 0)
 ORDER BY e.dialog_no;
 
+-- name: behind_in
+-- The same of one session.
+SELECT e.dialog_no, e.session_no, coalesce(i.upto, 0), e.length
+FROM dialog_ends AS e LEFT JOIN indexed AS i USING (dialog_no)
+WHERE e.session_no = (SELECT session_no FROM sessions WHERE session_id = %s) AND e.length > coalesce(i.upto, 0)
+ORDER BY e.dialog_no;
+
 -- name: watermark_lock
 -- The watermark of a dialog, which nobody else moves until the end of the transaction.
 INSERT INTO indexed VALUES (%s, 0) ON CONFLICT (dialog_no) DO UPDATE SET upto = indexed.upto RETURNING upto;

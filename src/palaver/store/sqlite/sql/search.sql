@@ -9,6 +9,13 @@ FROM dialog_ends AS e LEFT JOIN indexed AS i USING (dialog_no)
 WHERE e.newest & 0xffffffff >= coalesce(i.upto, 0)
 ORDER BY e.dialog_no;
 
+-- name: behind_in
+-- The same of one session.
+SELECT e.dialog_no, coalesce(i.upto, 0), (e.newest & 0xffffffff) + 1
+FROM dialog_ends AS e LEFT JOIN indexed AS i USING (dialog_no)
+WHERE e.session_no = (SELECT session_no FROM sessions WHERE session_id = ?) AND e.newest & 0xffffffff >= coalesce(i.upto, 0)
+ORDER BY e.dialog_no;
+
 -- name: watermark_get
 SELECT upto FROM indexed WHERE dialog_no = ?;
 
