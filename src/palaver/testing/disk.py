@@ -105,10 +105,14 @@ class Notes:
     def __len__(self) -> int:
         return len(self.acts)
 
-    def cuts(self) -> Iterator[int]:
-        """Give the points at which a cut can make a difference: behind each write, cut, flush and deletion, and before the first."""
-        yield 0
-        yield from (at for at, note in enumerate(self.acts, 1) if note.act is not Act.MADE)
+    def cuts(self, first: int = 0) -> Iterator[int]:
+        """Give the points at which a cut can make a difference: behind each write, cut, flush and deletion, and before the first.
+
+        Args:
+            first: How many acts were done before the first cut.
+        """
+        yield first
+        yield from (at for at, note in enumerate(self.acts, 1) if at > first and note.act is not Act.MADE)
 
     def left(self, at: int, loss: Loss, seed: int = 0) -> Mapping[str, bytes]:
         """Give the files, by name, as a power cut behind the first `at` acts leaves them.
