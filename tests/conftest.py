@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from tests import postgres, recorded, told
 from tests.demand.table import Table
 from tests.peers import server
+from tests.postgres_wheel import wheel_server
 
 settings.register_profile("default", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
@@ -103,7 +104,7 @@ def start_peer() -> Iterator[Callable[[Path], server.Peer]]:
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[postgres.Server]:
     """Return a running PostgreSQL server, the one in the wheel; `url()` gives the address of a store that is not there yet."""
-    with postgres.wheel_server() as running:
+    with wheel_server() as running:
         yield running
 
 

@@ -20,8 +20,6 @@ from itertools import count
 from pathlib import Path
 from threading import Event
 
-import pytest
-
 from palaver.ids import new_session_id
 
 DEBIAN = Path("/usr/lib/postgresql")
@@ -200,14 +198,3 @@ def server(programs: Path, *, on_disk: bool = False, **settings: object) -> Iter
     finally:
         running.stop()
         shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def wheel_server() -> Iterator[Server]:
-    """Make a server from the wheel's programs; where there can be none, the test skips, and says why."""
-    programs = wheel_programs()
-    reason = why_missing(programs)
-    if programs is None or reason is not None:
-        pytest.skip(reason or "")
-    with server(programs) as running:
-        yield running

@@ -19,6 +19,7 @@ from palaver.testing.damage import History, Tally, history, judge
 from palaver.testing.store_laws import begin
 from palaver.testing.workload import history_of_everything
 from tests import postgres
+from tests.postgres_wheel import wheel_server
 from tests.store.postgres_backend import connected
 
 
@@ -210,7 +211,7 @@ def test_law_4_the_postmaster_is_killed_at_a_step(
 @pytest.fixture(scope="module")
 def mortal() -> Iterator[postgres.Server]:
     """Give a server of these tests' own, which they may kill."""
-    with postgres.wheel_server() as running:
+    with wheel_server() as running:
         yield running
 
 

@@ -20,6 +20,7 @@ from palaver.store.postgres import PostgresStore
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import label, words
 from tests import postgres
+from tests.postgres_wheel import wheel_server
 from tests.store.postgres_backend import connected
 
 WRITER = Path(__file__).with_name("writer.py")
@@ -30,7 +31,7 @@ WRITERS = 3
 @pytest.fixture(scope="module")
 def mortal() -> Iterator[postgres.Server]:
     """Give a server of these tests' own, which they may kill."""
-    with postgres.wheel_server() as running:
+    with wheel_server() as running:
         yield running
 
 
