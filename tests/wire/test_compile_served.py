@@ -22,6 +22,8 @@ CLAUDE = (
     ),
     TextContent("Herons fish."),
 )
+NAMELESS = UnknownContent(type="server_tool_use", id="srvtoolu_1", input={"query": "herons"})
+EMPTY = UnknownContent(type="web_search_tool_result", tool_use_id="srvtoolu_1")
 GPT = (
     ThinkingContent(
         "I search.", provider="openai", model="gpt-5.2",
@@ -88,6 +90,16 @@ def test_gemini_gets_its_parts_back() -> None:
         (CLAUDE[1:], "anthropic", "claude-opus-4-6", "anthropic", SEARCH, 1),
         ((CLAUDE[0], CLAUDE[2]), "anthropic", "claude-opus-4-6", "anthropic", SEARCH, 1),
         ((CLAUDE[1], CLAUDE[0], CLAUDE[2]), "anthropic", "claude-opus-4-6", "anthropic", SEARCH, 2),
+        (
+            (UnknownContent(type="server_tool_use", payload="x"), CLAUDE[2]),
+            "anthropic",
+            "claude-opus-4-6",
+            "anthropic",
+            SEARCH,
+            1,
+        ),
+        ((NAMELESS, *CLAUDE[1:]), "anthropic", "claude-opus-4-6", "anthropic", SEARCH, 2),
+        ((CLAUDE[0], EMPTY, CLAUDE[2]), "anthropic", "claude-opus-4-6", "anthropic", SEARCH, 2),
         (GPT, "openai", "gpt-5.2", "openai-responses", {}, 2),
         (GPT, "openai", "gpt-5.2", "anthropic", SEARCH, 2),
         (GOOGLE, "google", "gemini-3-pro", "gemini", {}, 2),
@@ -96,7 +108,7 @@ def test_gemini_gets_its_parts_back() -> None:
 def test_what_cannot_go_back_is_left_out_and_reported(
     blocks: tuple[Any, ...], provider: str, model: str, to: str, tools: dict[str, Any], gone: int
 ) -> None:
-    """To another provider, without such tools in the request, or with its other half missing: the words stand alone, and the request is valid."""
+    """To another provider, without such tools in the request, with its other half or a field missing: the words stand alone, the request is valid."""
     request = scene(blocks, provider, model).request(to, provider_tools=tools)
     sent = request.data.decode()
     assert not any(

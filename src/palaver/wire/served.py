@@ -63,10 +63,12 @@ def _speech(speech: Speech, *, items: bool, asked: bool, notes: Notes) -> Speech
     served = [part for part in speech.parts if isinstance(part, ServedPart)]
     if not served:
         return speech
-    whole = _paired(served)
+    whole = _paired([part for part in served if _sound(part)])
     gone: set[int] = set()
     for part in served:
         why = "" if asked else "no tool of the provider's own is asked for"
+        if not why and not _sound(part):
+            why = "what its provider gives every such block is not there"
         if not why and _id(part) and _id(part) not in whole:
             why = "its other half is not there"
         if why:
@@ -79,10 +81,22 @@ def _speech(speech: Speech, *, items: bool, asked: bool, notes: Notes) -> Speech
     return replace(speech, parts=tuple(part for part in speech.parts if id(part) not in gone))
 
 
+def _sound(part: ServedPart) -> bool:
+    """Tell whether a block has what the provider asks of its kind (the types of the `anthropic` package); a log may hold anything."""
+    if part.kind == _CALL:
+        name, given = part.fields.get("name"), part.fields.get("input")
+        return bool(_id(part)) and isinstance(name, str) and isinstance(given, Mapping)
+    return not _is_result(part) or (bool(_id(part)) and "content" in part.fields)
+
+
+def _is_result(part: ServedPart) -> bool:
+    return part.kind.endswith("_tool_result")
+
+
 def _id(part: ServedPart) -> str:
     """Give the id that binds an Anthropic tool's call and result; empty for blocks that stand alone."""
     found = part.fields.get("id" if part.kind == _CALL else "tool_use_id")
-    return found if isinstance(found, str) and (part.kind == _CALL or part.kind.endswith("_tool_result")) else ""
+    return found if isinstance(found, str) and (part.kind == _CALL or _is_result(part)) else ""
 
 
 def _paired(served: Sequence[ServedPart]) -> frozenset[str]:

@@ -97,9 +97,10 @@ _TOOL_RESULT = _block(
 )
 
 # What the provider's own tools leave in an assistant message. It goes back as it came; its inside is theirs.
-_SERVER = dict.fromkeys(
+_SERVER_CALL = Fields({"id": TEXT, "name": TEXT, "input": _OPEN}, open=True)
+_SERVER_RESULT = Fields({"tool_use_id": TEXT, "content": ANY}, open=True)
+_SERVER_RESULTS: Final[dict[str, Shape]] = dict.fromkeys(
     (
-        "server_tool_use",
         "web_search_tool_result",
         "web_fetch_tool_result",
         "code_execution_tool_result",
@@ -107,7 +108,7 @@ _SERVER = dict.fromkeys(
         "text_editor_code_execution_tool_result",
         "tool_search_tool_result",
     ),
-    _OPEN,
+    _SERVER_RESULT,
 )
 _USER_BLOCKS: Final[dict[str, Shape]] = {
     "text": _TEXT,
@@ -122,7 +123,8 @@ _ASSISTANT_BLOCKS: Final[dict[str, Shape]] = {
     "thinking": _THINKING,
     "redacted_thinking": _REDACTED,
     "tool_use": _TOOL_USE,
-    **_SERVER,
+    "server_tool_use": _SERVER_CALL,
+    **_SERVER_RESULTS,
 }
 _ALL = frozenset(_USER_BLOCKS | _ASSISTANT_BLOCKS)
 
