@@ -171,6 +171,33 @@ def test_several_new_pictures_go_together_and_words_about_something_else_blame_n
     assert _quarantines(other) == []
 
 
+def test_what_was_set_aside_in_vain_is_shown_again() -> None:
+    """The words name no place, and are said again when every picture is gone: they were not about the pictures, which stand as before."""
+    script = ["I see one.", *[RequestRefused("image generation is not for this model", status=400)] * 3]
+    agent = _going_on(script)
+    for number in range(2):
+        picture = ImageContent(images=(PNG + bytes([number]),))
+        agent.current_dialog.append(UserMessage(contents=(TextContent(content="Look."), picture)))
+        if not number:
+            agent.respond()
+    with pytest.raises(ModelCallFailed) as refused:
+        agent.respond()
+    assert refused.value.session is not None
+    assert (dict(agent.current_dialog.quarantined), refused.value.session.set_aside) == ({}, [])
+    assert json.dumps(agent.current_dialog.request("anthropic", MODEL).body).count('"base64"') == 2
+
+
+def test_a_mark_that_compiling_adds_blames_no_block() -> None:
+    """A mark of the cache is refused at the place of a block: the block is innocent, and so would be each that is marked in its stead."""
+    agent = _going_on([RequestRefused("messages.0.content.0.cache_control.ttl: Extra inputs", status=400)])
+    agent.current_dialog.put_text("Never delete a table.")
+    agent.current_dialog.append(AssistantMessage(content="No."))
+    agent.receive("And now?")
+    with pytest.raises(ModelCallFailed) as refused:
+        agent.respond()
+    assert (refused.value.place, _quarantines(agent)) == ("", [])
+
+
 def test_a_signature_that_is_not_taken() -> None:
     """The thought whose signature the provider refuses is set aside, and the request stays valid."""
     thought = ThinkingContent(content="Hm.", signature="spoilt", provider="anthropic")

@@ -26,7 +26,7 @@ async def set_aside(run: Run, refused: RequestRefused) -> None:
     """Set aside what a refusal is about, by entries that can be taken back, if the agent is to do so.
 
     Where the provider names no place and its words are about media, that is all media that the model has not answered yet: what it has
-    answered, it took. Each block is set aside once in a turn. What the user just asked in words, instructions, and what is pinned never is:
+    answered, it took. Is the same said when they are gone, they are shown again. Each block is set aside once in a turn. What the user just asked in words, instructions, and what is pinned never is:
     the model would answer something else than it was asked.
 
     Raises:
@@ -40,6 +40,8 @@ async def set_aside(run: Run, refused: RequestRefused) -> None:
     room = MOST_SET_ASIDE - len(run.turn.aside)
     places = [place for place in found if place not in kept and place not in run.turn.aside]
     if not places or len(places) > room:
+        if blamed is None:
+            _take_back(run, refused)
         raise unanswered(run, refused) from refused
     for place in places:
         run.dialog.quarantine(place, refused.message)
@@ -47,6 +49,16 @@ async def set_aside(run: Run, refused: RequestRefused) -> None:
     for place in places:
         run.session.set_aside.append(str(place))
         await run.sink.emit(Quarantined(str(place), refused.message))
+
+
+def _take_back(run: Run, refused: RequestRefused) -> None:
+    """Show again what was set aside for the same words that named no place: they were about something else."""
+    standing = [place for place, reason in run.dialog.quarantined.items() if reason == refused.message]
+    for place in standing:
+        if place in run.turn.aside:
+            run.dialog.lift_quarantine(place, "it was refused without it, too")
+            run.session.set_aside = [one for one in run.session.set_aside if one != str(place)]
+    run.look()
 
 
 def _blamed(run: Run, refused: RequestRefused) -> Handle | None:

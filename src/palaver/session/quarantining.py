@@ -80,6 +80,8 @@ def holders(store: Store, session_id: SessionId, place: Handle) -> tuple[DialogI
 _LISTS = r"messages|input|contents|system|system_instruction|systemInstruction"
 _PATH = re.compile(rf"\b(?:{_LISTS})(?:\.\w+|\[['\"]?\w+['\"]?\])+")
 _STEP = re.compile(r"\w+")
+_OURS = {"cache_control"}
+"""What compiling adds to a block. The block is innocent, and so would be the one that is marked in its stead."""
 _MESSAGE_STEPS = 2  # the list, and the number in it
 
 
@@ -100,7 +102,10 @@ def blamed(store: Store, request: Request, words: str) -> Handle | None:
     if view is None or request.call is None:
         return None
     for found in _PATH.finditer(words):
-        path = _resolved(request.body, [*map(_step, _STEP.findall(found.group()))])
+        steps = _STEP.findall(found.group())
+        path = _resolved(request.body, [*map(_step, steps)])
+        if _OURS.intersection(steps):
+            return None
         if len(path) < _MESSAGE_STEPS:
             continue
         candidates = _named(store, request, _marked(view, None), path)
