@@ -16,6 +16,7 @@ from palaver.errors import Ambiguous, MissingStore, StoreDamaged
 from palaver.log import CallStarted, Instructions, Label, Node, Place, Section, TurnEnded, TurnStarted
 from palaver.messages import AssistantMessage, TextContent, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.session import Follower
+from palaver.session.replay import read_log
 from palaver.store.verifying import verify_store
 from palaver.wire import validate
 from tests.demand.ground import MODELS
@@ -282,6 +283,24 @@ def test_a_spoilt_line_is_the_only_one_that_is_lost(tmp_path: Path, way: str) ->
         again.dialog(root.dialog_id).put_text("It goes on.")
         assert len(again.dialog(child.dialog_id).messages) == len(child.messages)
     file.write_bytes(b"".join(lines))
+
+
+def test_a_spoilt_last_line_is_named_wherever_it_is_spoilt(tmp_path: Path) -> None:
+    """One letter of the last line is another one, those of its end included: its entry is there, or a warning says that it is lost."""
+    root = _worked(tmp_path)
+    file = tmp_path / f"{root.dialog_id}.jsonl"
+    *before, last = file.read_bytes().splitlines(keepends=True)
+    named = 0
+    for at in range(len(last) - 60, len(last) - 1):
+        file.write_bytes(b"".join([*before, last[:at], bytes([last[at] ^ 1]), last[at + 1 :]]))
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            _, carried = read_log(tmp_path)
+        (found,) = (one for one in carried if one.node.dialog_id == root.dialog_id)
+        lost = len(found.lines) <= root.store.last(root.dialog_id).seq
+        assert lost == any(f"Line {len(before) + 1} of" in str(one.message) for one in told), at
+        named += lost
+    assert named > 40  # all but the letters without which it is a line of before there were checksums
 
 
 def test_a_log_without_checksums_is_read(tmp_path: Path) -> None:

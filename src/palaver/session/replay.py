@@ -223,8 +223,9 @@ class _File:
                 f"Entry {Handle(node.dialog_id, seq)} is lost: {at} is spoilt or missing. A line of the harness says so."
             )
         told = {at for at, _ in left.values()} | ({1} if self.node is None else set())
-        for number, _, raw in self._spoilt:
-            if number not in told and self._missed(raw):
+        newest = max(self._lines, default=-1)
+        for number, before, raw in self._spoilt:  # what nobody wrote again behind it is missed, whatever is left of it
+            if number not in told and (before == newest or self._missed(raw)):
                 _warn(f"Line {number} of {self.path} cannot be read.")
         spoilt = {seq: raw for seq, (_, raw) in left.items()}
         whole = (
