@@ -30,6 +30,7 @@ __all__ = [
     "Thing",
     "is_fresh",
     "listed",
+    "may_name",
     "named_in",
     "retotalled",
     "source_name",
@@ -215,6 +216,11 @@ def is_fresh(put_at: float | None, at: float) -> bool:
 
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
+
+
+def may_name(body: bytes) -> bool:
+    """Tell whether an entry may name any payload: media spell the word, and what a custom entry's keys are called is its maker's."""
+    return b'"digest"' in body or b'"custom_type"' in body
 
 
 def named_in(body: bytes) -> set[BlobId]:

@@ -33,6 +33,7 @@ from palaver.store.erasing import (
     Thing,
     is_fresh,
     listed,
+    may_name,
     named_in,
     retotalled,
 )
@@ -494,7 +495,7 @@ class MemoryStore:
 
     def _without_named(self, left: set[BlobId], *, proven: bool) -> set[BlobId]:
         """Read all that names payloads, and give the payloads that are left over."""
-        named = (body for log in self._logs.values() for body in log.bodies if b'"digest"' in body)
+        named = (body for log in self._logs.values() for body in log.bodies if may_name(body))
         for body in named if left else ():
             left -= named_in(body)
         for source in self._sources.values() if left else ():

@@ -25,7 +25,7 @@ from palaver.log import (
     without,
 )
 from palaver.session.erasure.scope import Scope
-from palaver.store.erasing import Erasing
+from palaver.store.erasing import Erasing, may_name
 from palaver.store.protocol import SourceRecord
 
 __all__ = ["Plan", "Search", "planned", "quoted", "spans_of"]
@@ -344,7 +344,7 @@ def _count(store: Erasing, plan: Plan) -> None:
 
 
 def _named(store: Erasing, body: bytes) -> Iterator[BlobId]:
-    if b'"digest"' in body:
+    if may_name(body):
         for found in set(_DIGEST.findall(body)):
             blob = BlobId(found.decode())
             if store.has_blob(blob):

@@ -32,6 +32,15 @@ class SweepingLaws(LawGroup):
         begun.say(_names(loose))
         assert list(stray_payloads(store)) == []
 
+    def test_a_custom_entry_names_payloads_by_whatever_key(self, begun: Begun) -> None:
+        """Nobody but its maker knows what the keys of a custom entry are called: a payload that stands under any of them is named."""
+        store = erases(begun.store)
+        kept, loose = store.put_blob(b"kept"), store.put_blob(b"loose")
+        begun.say(b'{"custom_type":"maker.file","data":{"attachment":"%s"},"kind":"custom"}' % kept.encode())
+        assert [one.blob_id for one in stray_payloads(store)] == [loose]
+        with store.erasing() as eraser:
+            assert eraser.unnamed([kept, loose]) == {loose}
+
     def test_only_what_is_old_is_removed(self, backend: Backend, begun: Begun) -> None:
         """Of two that nothing names only the one that nobody has put for long goes; what is named stays whatever its age."""
         store = erases(begun.store)
