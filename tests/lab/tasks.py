@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Hashable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +20,8 @@ class Doing:
     """A task with several things to do; where it was ended at one, it goes on with the rest.
 
     Attributes:
-        todo: `fine`, `fails`, `dies`, `hangs`, `starts` (a process of its own that goes on) or `dies early`.
+        todo: `fine`, `fails`, `dies`, `hangs`, `starts` (a process of its own that goes on), `closes` (all files, and goes
+            on), `prints` or `dies early`.
         pipe: A named pipe, for the process that is started.
         ended: What it was ended at, and why.
     """
@@ -53,6 +55,12 @@ class Doing:
             child = subprocess.Popen([sys.executable, "-c", CHILD, str(self.pipe)], stdout=subprocess.PIPE)
             assert child.stdout is not None
             child.stdout.readline()
+        if what == "prints":
+            os.write(1, b"a word of a policy's\n")
+        if what == "closes":
+            os.closerange(3, 256)
+            threading.Event().wait(20)
+            os._exit(0)
         if what == "hangs":
             while True:
                 pass

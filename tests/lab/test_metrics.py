@@ -35,6 +35,7 @@ from palaver.lab.metrics import (
     survives,
     write_share,
 )
+from palaver.lab.optimum import Load, optimum
 from palaver.lab.prices import sheet
 from tests.lab.prices import SHEET
 
@@ -163,6 +164,16 @@ def test_the_front_beats_all_others(found: dict[int, tuple[int, int]]) -> None:
     assert best
     assert not any(beats(points[one], points[other]) for one in best for other in best)
     assert all(any(beats(points[one], points[name]) for one in best) for name in points.keys() - best)
+
+
+@pytest.mark.parametrize("model", ["claude-sonnet-4-5", "my-own-model"])
+def test_without_a_cache_every_token_read_costs_as_input(model: str) -> None:
+    """In calls, in recalls, in the optimum and for policies: what is charged for a call is what the optimum is charged for it."""
+    found = sheet(model, lifetime=0)
+    assert found.cache_read == found.cache_write == found.input
+    assert recall_charge(1, 200, 1_000, found) == pytest.approx((1_000 + 200 + 60) * found.input + 60 * found.output)
+    load = Load(new=(2_000, 500), warm=(False, True), prefix=1_000, output=10, after=9_000, room=10_000)
+    assert optimum(load, found) == pytest.approx(bill([(0, 3_000, 5), (0, 3_500, 5)], found))
 
 
 def test_regret_is_a_ratio() -> None:

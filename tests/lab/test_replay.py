@@ -248,6 +248,10 @@ def test_stand_ins_bracket_what_a_summary_is_worth(tmp_path: Path) -> None:
     assert charged["empty"] == charged["fold"] == 0
     assert (charged["oracle"] or 0) > 0
     assert any("fold, empty, oracle" in said for said in found.run.assumptions)
+    best = {row.stand_in for row in found.rows if row.best}
+    assert best, "one of those that can be had is on the front"
+    assert recall["oracle"] > max(recall["fold"], recall["empty"])
+    assert "oracle" not in best, "though none has as much in view: nobody can have it"
 
 
 def test_runs_give_the_same_and_are_taken_up(tmp_path: Path) -> None:

@@ -115,8 +115,8 @@ def sheet(model: str, *, lifetime: float | None = None) -> Sheet:
     try:
         found = rates(model)
     except UnknownModel:
-        return replace(RELATIVE, model=model, lifetime=lives)
-    return Sheet(
+        return _cached(replace(RELATIVE, model=model, lifetime=lives))
+    listed = Sheet(
         model=model,
         currency="USD",
         input=found.input,
@@ -127,3 +127,9 @@ def sheet(model: str, *, lifetime: float | None = None) -> Sheet:
         least=_LEAST,
         source=found.source,
     )
+    return _cached(listed)
+
+
+def _cached(listed: Sheet) -> Sheet:
+    """Give a sheet as it is where there is a cache; without one every token read costs as input, in calls, recalls, the optimum and what policies are told."""
+    return listed if listed.lifetime else replace(listed, cache_read=listed.input, cache_write=listed.input)

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from palaver.lab.metrics import Worth, front, ratio_interval
 from palaver.lab.results import PolicyRow, Problem, ReplayRow, Run, Score, Table
+from palaver.lab.stand_ins import ORACLE
 
 __all__ = ["FRONT", "SCORES", "table"]
 
@@ -113,9 +114,10 @@ _SOME = 2
 def _front(rows: Sequence[PolicyRow]) -> frozenset[tuple[str, str]]:
     """Give the policies that no other one beats (`FRONT`).
 
-    Only those count that were replayed on every session, could send every call, and broke no law.
+    Only those count that were replayed on every session, could send every call, broke no law, and do not know the future: the oracle is a bracket.
     """
-    able = [row for row in rows if row.status == "ok" and row.sessions and not row.infeasible and not row.broken]
+    sound = [row for row in rows if row.status == "ok" and row.sessions and not row.infeasible and not row.broken]
+    able = [row for row in sound if row.stand_in != ORACLE]
     most = max((row.sessions for row in able), default=0)
     return front(
         {

@@ -23,10 +23,13 @@ from palaver.lab.things import Things, words
 from palaver.tokens import Budget, Rates
 from palaver.view import Insert, Plan, View
 
-__all__ = ["STAND_INS", "StandIn"]
+__all__ = ["ORACLE", "STAND_INS", "StandIn"]
 
-STAND_INS = ("fold", "recorded", "empty", "oracle")
-_CHARGED = frozenset({"recorded", "oracle"})
+ORACLE = "oracle"
+"""The one that knows the future: nobody can have it."""
+
+STAND_INS = ("fold", "recorded", "empty", ORACLE)
+_CHARGED = frozenset({"recorded", ORACLE})
 _RECORD = "record"
 
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
-from time import monotonic
+from time import monotonic, sleep
 from typing import Any, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from palaver.errors import PalaverError
@@ -29,6 +29,9 @@ Began: TypeAlias = Callable[[Hashable | None], None]
 
 _TICK = 0.5
 """Seconds after which the caller is told that nothing has happened."""
+
+_GRACE = 2.0
+"""Seconds that a process has to be gone once its pipe is closed."""
 
 _CONTEXT = multiprocessing.get_context(
     "spawn"
@@ -175,8 +178,12 @@ class _Worker(Generic[_Task]):
         return self.doing is not None and monotonic() - self._since > limit
 
     def ended(self) -> str:
-        """Say how a process that is gone came to its end."""
-        self._process.join()
+        """Say how a process that is gone came to its end, or one that is not heard any more and is to be ended yet."""
+        until = monotonic() + _GRACE
+        while self._process.exitcode is None:  # `join` has no bound where the process closed what it is watched by
+            if monotonic() > until:  # who closes files that are not his own closes ours
+                return "it closed the pipe by which it is heard"
+            sleep(_TICK / 50)
         code = self._process.exitcode or 0
         if code >= 0:
             return f"it ended its process, with code {code}"
@@ -198,6 +205,7 @@ class _Worker(Generic[_Task]):
 def _work(pipe: Connection[Any, Any]) -> None:
     """Do tasks until there are no more, or nobody listens."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is our parent's to hear
+    os.dup2(2, 1)  # what a policy prints is no part of our parent's answer, which may be JSON
     if hasattr(os, "setsid"):
         os.setsid()  # so that what a policy starts can be ended with it
     threading.Thread(target=_end_with_parent, daemon=True).start()
