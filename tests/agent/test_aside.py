@@ -1,22 +1,26 @@
 """Planning keeps nobody waiting: what takes processor time is done beside the event loop."""
 
 import asyncio
+import sys
 import threading
 from collections.abc import Callable
+from types import CodeType, FrameType
 from typing import Any
 
 import anyio
 import pytest
 
 from palaver import Dialog, Prompt, UserMessage
-from palaver.agent import Agent, AutoCompact
+from palaver.agent import Agent, AutoCompact, ModelSummarizer
 from palaver.context import ContextManager, Ledger, Policy
+from palaver.context.measure import Meter
 from palaver.context.triggers import EventCount
 from palaver.errors import CallbackFailed
 from palaver.models import ScriptedProvider
 from palaver.tokens import Budget, Rates
 from palaver.tools.aside import aside
-from palaver.view import Plan, View
+from palaver.view import Plan, View, fold
+from palaver.wire import compile as compile_request
 
 PROMPT = Prompt(path="test/helper", prompt="You help.")
 
@@ -81,6 +85,33 @@ def test_a_compaction_is_planned_in_another_thread_than_the_loops() -> None:
     home = respond(compact=AutoCompact(policy=Where(asked), triggers=(EventCount(10),)))
     assert asked
     assert home not in asked
+
+
+def test_neither_an_overflow_nor_a_summary_is_measured_or_compiled_in_the_loop() -> None:
+    """What a view weighs and the request for its summary cost as much as it is long: the thread that serves everybody does neither."""
+    dear = {Meter.view.__code__, compile_request.__code__, fold.__code__}
+    called: set[CodeType] = set()
+
+    def note(frame: FrameType, _event: str, _what: object) -> None:
+        called.update({frame.f_code} & dear)
+
+    async def main() -> None:
+        too_long = {"error": {"kind": "ContextOverflow", "message": "Too long."}}
+        summarizer = ModelSummarizer(ScriptedProvider(["no summary"] * 9), "gpt-5")
+        provider = ScriptedProvider([too_long, "Yes."])
+        agent = Agent("helper", PROMPT, "gpt-5", provider, compact=AutoCompact(summarizer=summarizer))
+        agent.open("main")
+        agent.current_dialog.append([UserMessage(content=f"Line {number}. " * 50) for number in range(30)])
+        agent.receive("Well?")
+        sys.setprofile(note)
+        try:
+            assert (await agent.arespond()).text_content() == "Yes."
+        finally:
+            sys.setprofile(None)
+        assert summarizer.requests
+
+    anyio.run(main)
+    assert not called
 
 
 def test_others_are_served_while_a_policy_takes_its_time() -> None:
@@ -176,7 +207,7 @@ def test_work_that_was_not_begun_when_it_was_given_up_is_never_begun() -> None:
     async def main() -> None:
         async with anyio.create_task_group() as busy:
             for _ in range(int(anyio.to_thread.current_default_thread_limiter().total_tokens)):
-                busy.start_soon(anyio.to_thread.run_sync, go_on.wait)
+                busy.start_soon(lambda: anyio.to_thread.run_sync(go_on.wait))
             await anyio.wait_all_tasks_blocked()
             task = asyncio.create_task(aside(lambda: done.append("written")))
             await anyio.wait_all_tasks_blocked()

@@ -55,13 +55,18 @@ async def _previewed(run: Run, how: AutoCompact, cause: Fired) -> CompactionPrev
     except PalaverError:
         raise
     except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything, and is no reason to end a turn
-        _failed(run, cause, error)
+        await _failed(run, cause, error)
     return await _preview(run, replace(how, policy=_LAST), cause)
 
 
-def _failed(run: Run, cause: Fired, error: Exception) -> None:
+async def _size(run: Run) -> int:
+    """Count the tokens of the view, beside the loop."""
+    return await aside(lambda: tokens_of(run.dialog.view(), run.settings.model))
+
+
+async def _failed(run: Run, cause: Fired, error: Exception) -> None:
     """Have the log say that a policy of the caller's raised."""
-    size = tokens_of(run.dialog.view(), run.settings.model)
+    size = await _size(run)
     why = f"the policy raised {type(error).__name__}: {error}"
     run.dialog.annotate(rejection(attempt_of(cause, "", None), why, (size, size)))
 
@@ -111,7 +116,7 @@ async def make_room(run: Run, overflow: ContextOverflow) -> None:
     Raises:
         ModelCallFailed: No smaller view holds what every view must hold.
     """
-    size = tokens_of(run.dialog.view(), run.settings.model)
+    size = await _size(run)
     target = Budget.of_input(max(1, int(size * _share(overflow, size))))
     cause = Fired(Overflow.name, overflow.message)
     for how in _ways(run):
@@ -126,7 +131,7 @@ async def make_room(run: Run, overflow: ContextOverflow) -> None:
         except PalaverError:
             raise
         except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything: the next one decides
-            _failed(run, cause, error)
+            await _failed(run, cause, error)
             continue
         return
     raise ModelCallFailed(

@@ -10,6 +10,7 @@ from palaver.errors import ContextOverflow, MissingBlob
 from palaver.ids import DialogId
 from palaver.messages import AssistantMessage, StopReason
 from palaver.models import Provider, collect
+from palaver.tools.aside import aside
 from palaver.view import View
 from palaver.wire import Call, Request
 from palaver.wire import compile as compile_request
@@ -68,7 +69,8 @@ class ModelSummarizer:
     async def _ask(self, view: View, words: str) -> SummaryAnswer:
         choice = "none" if view.tools else ""
         call = Call(model=self._model, then=words, max_tokens=self._max_tokens, tool_choice=choice)
-        sent = compile_request(view, self._provider.profile_for(self._model), call, self._media)
+        profile = self._provider.profile_for(self._model)
+        sent = await aside(lambda: compile_request(view, profile, call, self._media))
         self.requests = [*self.requests[-15:], sent]
         async with aclosing(self._provider.stream(sent)) as events:
             return _read(await collect(events), self._model)
