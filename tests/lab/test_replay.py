@@ -280,6 +280,25 @@ def test_runs_give_the_same_and_are_taken_up(tmp_path: Path) -> None:
         run_lab(settings(*paths, policies=("full",)), tmp_path / "one", resume=True)
 
 
+def test_a_policy_that_is_in_order_now_is_replayed_when_a_run_is_taken_up(tmp_path: Path) -> None:
+    """One that broke a law when the run began, and does not any more though its file is the same, has figures; nothing is taken for done that is not."""
+    path, mine = coding(tmp_path / "one.jsonl"), tmp_path / "mine.py"
+    mine.write_text(
+        "from pathlib import Path\n"
+        "from palaver.context import ContextManager\n\n"
+        "class Moody(ContextManager):\n"
+        "    def __call__(self, dialog):\n"
+        "        if not Path(__file__).with_name('mood').exists():\n"
+        "            raise RuntimeError('not today')\n"
+        "        return dialog\n"
+    )
+    policies = ("full", f"{mine}:Moody")
+    assert {row.status for row in run(tmp_path / "out", path, policies=policies).rows} == {"ok", "invalid"}
+    (tmp_path / "mood").touch()
+    again = run_lab(settings(path, policies=policies), tmp_path / "out", resume=True)
+    assert [(row.status, row.sessions) for row in again.rows] == [("ok", 1), ("ok", 1)]
+
+
 def _figures(table: Table) -> object:
     return [
         (row.policy, row.calls, row.cuts, {name: score for name, score in row.scores.items() if name != "planning"})

@@ -74,7 +74,9 @@ def run_lab(
     problems += missing
     valid = tuple(each.name for each in entrants if each.name not in invalid)
     try:
-        done = _over_files(files, Asked(settings=settings, policies=valid, folder=folder, run=run.key), progress)
+        done = _over_files(
+            files, Asked(settings=settings, policies=valid, folder=folder, run=_of(run, valid)), progress
+        )
     finally:
         results.sweep()
     problems += [problem for each in done for problem in each.problems]
@@ -171,6 +173,15 @@ def _assumptions(settings: Settings, prices: Sheet) -> Iterator[str]:
     stood = ", ".join(settings.stand_ins)
     yield f"No model is asked: where a system has one write a summary, there stands ({stood})."
     yield "A call whose budget is infeasible is billed as if it had been sent with what the policy had to begin with."
+
+
+def _of(run: Run, valid: tuple[str, ...]) -> str:
+    """Give the key under which a session is done: of the run, and of the policies replayed there.
+
+    What a policy breaks can differ between runs of the same key, such as with the time that it had: a session on which one was not replayed
+    would else be taken for done.
+    """
+    return run.key if valid == run.policies else f"{run.key}-{sha256(canonical_json(valid)).hexdigest()[:8]}"
 
 
 def _begin(results: Results, run: Run, *, resume: bool) -> None:
