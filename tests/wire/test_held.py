@@ -13,7 +13,7 @@ from palaver.messages import FrozenDict, canonical_json, freeze, thaw
 from palaver.wire.check import validate
 from palaver.wire.check.conversation import CONVERSATIONS
 from palaver.wire.held import Held, field_of
-from palaver.wire.profiles import Profile
+from palaver.wire.profiles import PROFILES, Profile
 from tests.wire.check.samples import SAMPLES
 from tests.wire.check.spoiling import Case
 from tests.wire.check.test_refused import CASES
@@ -132,6 +132,41 @@ def test_law_whatever_changes_the_violations_are_those_of_the_whole(sample: str,
         changed = frozen(deepcopy(body))
         expected = list(map(str, validate(changed, profile, as_history=as_history)))
         assert judged(held, changed, profile, as_history=as_history) == expected
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_a_call_and_its_output_far_behind_it_are_held_together(gone: int) -> None:
+    """In a conversation of items an output may stand anywhere behind its call: dropping either one is found, though all around it is fine."""
+    profile = PROFILES["openai-responses"]
+    call = {"type": "function_call", "call_id": "call_far", "name": "read", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "call_far", "output": "x"}
+    talk = [thaw(CONVERSATIONS[profile.name].anything), _ANSWERS[profile.name]]
+    near, far = [*talk * 3], [*talk * 20, thaw(CONVERSATIONS[profile.name].anything)]
+    whole = {"model": "gpt-5", "input": [*near, call, *far, output, *far]}
+    cut = whole | {"input": [item for item in whole["input"] if item is not (call, output)[gone]]}
+    held = Held()
+    judged(held, frozen(whole), profile, as_history=False)
+    expected = list(map(str, validate(frozen(cut), profile, as_history=False)))
+    assert expected
+    assert judged(held, frozen(cut), profile, as_history=False) == expected
+
+
+def test_a_field_of_another_type_is_another_field() -> None:
+    """For Python 0 and false are equal; for a provider they are not."""
+    profile = PROFILES["anthropic"]
+    talk = [thaw(CONVERSATIONS[profile.name].anything), _ANSWERS[profile.name]] * PADS
+    use = {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "read", "input": {}}]}
+    result: dict[str, Any] = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x", "is_error": False}
+    tools = [{"name": "read", "input_schema": {"type": "object"}}]
+    ends = thaw(CONVERSATIONS[profile.name].anything)
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 9, "tools": tools}
+    body["messages"] = [ends, use, {"role": "user", "content": [result]}, _ANSWERS[profile.name], *talk, ends]
+    held = Held()
+    assert judged(held, frozen(body), profile, as_history=False) == []
+    result["is_error"] = 0
+    expected = list(map(str, validate(frozen(body), profile, as_history=False)))
+    assert expected
+    assert judged(held, frozen(body), profile, as_history=False) == expected
 
 
 @pytest.mark.parametrize("sample", SAMPLES)

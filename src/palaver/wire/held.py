@@ -168,7 +168,7 @@ class _Look:
     def against(self, fine: _Fine) -> _Facts | None:
         """Give the facts of a conversation with which nothing is wrong, as far as the one before tells; None where it does not."""
         items, old = self.items, fine.items
-        if len(items) < _SMALL or fine.profile != self._profile or fine.head != self.head:
+        if len(items) < _SMALL or fine.profile != self._profile or not _same(fine.head, self.head):
             return None
         shorter = min(len(items), len(old))
         before = _alike(items, old, shorter)
@@ -181,10 +181,20 @@ class _Look:
         if not (same_turn and facts.within(self._profile) and self._marks(facts)):
             return None
         pieces = [range(start, len(items))] if end >= tail else [range(start, end), range(tail, len(items))]
-        if 2 * sum(map(len, pieces)) > len(items):
+        if 2 * sum(map(len, pieces)) > len(items) or self._tied(
+            pieces, [*items[before:stop], *old[before : len(old) - behind]]
+        ):
             return None
         wrong = any(self._wrong(piece, asked) for piece in pieces)
         return None if wrong else facts
+
+    def _tied(self, pieces: Sequence[range], changed: Sequence[Item]) -> bool:
+        """Tell whether what came or went belongs to something that stands outside the pieces, so that they do not tell."""
+        ids = set(chain.from_iterable(map(self._kind.tied, changed)))
+        inside = set(chain.from_iterable(pieces))
+        return bool(ids) and any(
+            not ids.isdisjoint(self._kind.tied(item)) for place, item in enumerate(self.items) if place not in inside
+        )
 
     def _wrong(self, piece: range, asked: int) -> bool:
         """Tell whether anything is wrong with a piece of the conversation; the last one comes with the beginning of its turn."""
@@ -231,6 +241,17 @@ class _Look:
 def _alike(items: Sequence[Item], others: Sequence[Item], most: int) -> int:
     """Count the items at the beginning that are the same in both."""
     count = 0
-    while count < most and (items[count] is others[count] or items[count] == others[count]):
+    while count < most and _same(items[count], others[count]):
         count += 1
     return count
+
+
+def _same(one: object, other: object) -> bool:
+    """Tell whether two values are the same JSON; for Python 0, 0.0 and False are equal."""
+    if one is other:
+        return True
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        return one.keys() == other.keys() and all(_same(value, other[name]) for name, value in one.items())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    return type(one) is type(other) and one == other

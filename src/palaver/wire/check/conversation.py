@@ -25,6 +25,7 @@ class Conversation(NamedTuple):
         ids: Gives the ids of an item that no other item of a request may have.
         images: Counts the images of an item.
         marked: Tells whether an item carries a cache mark in this field; where no rule counts them, none does.
+        tied: Gives the ids that bind an item to another one that may stand anywhere; none where only neighbours belong together.
         anything: What a user might say.
     """
 
@@ -34,6 +35,7 @@ class Conversation(NamedTuple):
     ids: Callable[[object, Calls], tuple[str, ...]]
     images: Callable[[object], int]
     marked: Callable[[object, str], bool]
+    tied: Callable[[object], tuple[str, ...]]
     anything: Item
 
 
@@ -53,6 +55,10 @@ def _texts(values: Iterator[object]) -> tuple[str, ...]:
 
 def _unmarked(_item: object, _field: str) -> bool:
     return False
+
+
+def _untied(_item: object) -> tuple[str, ...]:
+    return ()
 
 
 # --- Chat Completions ------------------------------------------------------------------------------------------------------
@@ -85,6 +91,11 @@ def _responses_ids(item: object, rules: Calls) -> tuple[str, ...]:
     called = rules.unique == "request" and _kind(item) in {"function_call", "custom_tool_call"}
     calls = (f"call {found}" for found in _texts(iter((item.get("call_id"),)))) if called else ()
     return (*ids, *calls)
+
+
+def _responses_tied(item: object) -> tuple[str, ...]:
+    """Give the ids of a call and of an item: an output may stand anywhere behind its call, a reference anywhere behind its item."""
+    return _texts(item.get(name) for name in ("call_id", "id")) if isinstance(item, Mapping) else ()
 
 
 def _responses_images(item: object) -> int:
@@ -148,6 +159,7 @@ CONVERSATIONS: Mapping[str, Conversation] = MappingProxyType(
             _chat_ids,
             _chat_images,
             _unmarked,
+            _untied,
             freeze({"role": "user", "content": "."}, "", []),
         ),
         "openai-responses": Conversation(
@@ -157,6 +169,7 @@ CONVERSATIONS: Mapping[str, Conversation] = MappingProxyType(
             _responses_ids,
             _responses_images,
             _unmarked,
+            _responses_tied,
             freeze({"type": "message", "role": "user", "content": "."}, "", []),
         ),
         "anthropic": Conversation(
@@ -166,6 +179,7 @@ CONVERSATIONS: Mapping[str, Conversation] = MappingProxyType(
             _anthropic_ids,
             _anthropic_images,
             _anthropic_marked,
+            _untied,
             freeze({"role": "user", "content": "."}, "", []),
         ),
         "gemini": Conversation(
@@ -175,6 +189,7 @@ CONVERSATIONS: Mapping[str, Conversation] = MappingProxyType(
             _gemini_ids,
             _gemini_images,
             _unmarked,
+            _untied,
             freeze({"role": "user", "parts": [{"text": "."}]}, "", []),
         ),
     }
