@@ -37,14 +37,17 @@ def run(
     preview: Annotated[bool, typer.Option("--preview", help="Only show what would go. This is the default.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do it.")] = False,
     vacuum: Annotated[
-        bool, typer.Option("--vacuum/--no-vacuum", help="Write the storage anew, which gives the room back.")
-    ] = True,
+        bool,
+        typer.Option(
+            "--vacuum/--no-vacuum", help="Write the storage anew, which gives the room back and keeps others out."
+        ),
+    ] = False,
     json: JsonOption = False,
 ) -> int:
     """Remove payloads (pictures, kept files) that nothing names. Nothing happens without --yes.
 
     A writer that dies between putting a payload and the entry that names it leaves one; no reader sees it. What was put within the age stays,
-    for its writer may be alive. That nothing names a payload is proven again while it is removed, with every other writer kept out.
+    for its writer may be alive. That nothing names a payload is proven again while it is removed, with every other writer kept out: for as long as it takes to read the store.
     """
     if preview and yes:
         raise typer.BadParameter("either look, or do it.", param_hint="--preview")
