@@ -13,7 +13,7 @@ from palaver.agent import Agent, Compacted
 from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.context.summary import HEADINGS
 from palaver.context.triggers import EventCount, Idle, Tokens
-from palaver.errors import ModelCallFailed, ProviderDown
+from palaver.errors import InvalidRequest, ModelCallFailed, ProviderDown
 from palaver.ids import DialogId, new_session_id
 from palaver.log import Node
 from palaver.log.entries import Compaction, Instructions
@@ -194,6 +194,16 @@ def test_where_the_prefix_is_too_long_a_model_summarises_from_a_text() -> None:
     assert agent.respond().content == "ok"
     assert len(provider.requests) == 2
     assert len(provider.requests[1].body["messages"]) == 1
+
+
+def test_what_asks_for_a_summary_is_held_to_its_providers_rules_before_it_is_sent() -> None:
+    """A request that the provider would refuse is an error with the violations, and nothing leaves."""
+    provider = ScriptedProvider(["never"])
+    summarizer = ModelSummarizer(provider, MODEL, max_tokens=0)
+    with pytest.raises(InvalidRequest) as caught:
+        run_sync(lambda: summarizer(SummaryRequest(transcript="something")))
+    assert caught.value.violations
+    assert provider.requests == []
 
 
 # --- finding again ------------------------------------------------------------------------------------------------------------------

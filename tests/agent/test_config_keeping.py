@@ -108,6 +108,7 @@ def test_global_is_merged_member_by_member() -> None:
         ({"triggers": [{"type": "events", "limit": "many"}]}, "compact.triggers[0].limit", "a number above 0"),
         ({"triggers": [{"type": "events", "limit": True}]}, "compact.triggers[0].limit", "a number above 0"),
         ({"triggers": [{"type": "tokens", "share": 2}]}, "compact.triggers[0]", "share"),
+        ({"budget": True}, "compact.budget", ""),
         ({"budget": "small"}, "compact.budget", ""),
         ({"budget": -3}, "compact.budget", ""),
         ({"focus": 3}, "compact.focus", "a text"),

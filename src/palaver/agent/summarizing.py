@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import aclosing
 
 from palaver.context import SummaryAnswer, SummaryRequest
-from palaver.errors import ContextOverflow, MissingBlob
+from palaver.errors import ContextOverflow, InvalidRequest, MissingBlob
 from palaver.ids import DialogId
 from palaver.messages import AssistantMessage, StopReason
 from palaver.models import Provider, collect
@@ -58,22 +58,28 @@ class ModelSummarizer:
 
         Raises:
             ProviderError: The provider gave no whole answer.
+            InvalidRequest: The provider would refuse what asks for it; nothing was sent.
         """
         if request.view is not None and request.view.model == self._model:
             try:
                 return await self._ask(request.view, request.instruction)
-            except (ContextOverflow, MissingBlob):
-                pass  # as one text it is shorter, and has no images
+            except (ContextOverflow, InvalidRequest, MissingBlob):
+                pass  # as one text it is shorter, has no images, and nothing in it belongs together
         return await self._ask(_NOWHERE, request.prompt())
 
     async def _ask(self, view: View, words: str) -> SummaryAnswer:
         choice = "none" if view.tools else ""
         call = Call(model=self._model, then=words, max_tokens=self._max_tokens, tool_choice=choice)
         profile = self._provider.profile_for(self._model)
-        sent = await aside(lambda: compile_request(view, profile, call, self._media))
+        sent = await aside(lambda: _checked(compile_request(view, profile, call, self._media)))
         self.requests = [*self.requests[-15:], sent]
         async with aclosing(self._provider.stream(sent)) as events:
             return _read(await collect(events), self._model)
+
+
+def _checked(request: Request) -> Request:
+    request.check()
+    return request
 
 
 def _read(message: AssistantMessage, model: str) -> SummaryAnswer:

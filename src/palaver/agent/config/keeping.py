@@ -131,7 +131,7 @@ def compacting(
 
 
 def _budget(given: Any, agent: Agent) -> Budget | int:  # noqa: ANN401 - whatever a budget is written as
-    return given if isinstance(given, int) and given > 0 else Budget.parse(given, agent.model)
+    return given if type(given) is int and given > 0 else Budget.parse(given, agent.model)
 
 
 def _triggers(spec: AgentSpec, given: object, used: Used) -> list[Trigger]:
