@@ -58,9 +58,11 @@ def test_what_a_worker_started_ends_with_it(tmp_path: Path) -> None:
 
 def test_what_closes_our_pipe_and_goes_on_is_ended() -> None:
     """Whoever closes all files that are open is not heard any more: he is ended, or ends when he finds no parent, and is not waited for."""
-    ((doing, why),) = done(crew(1, 60), Doing(("closes", "fine")))["closes", "fine"][1]
-    assert doing == "closes"
-    assert why in {"it closed the pipe by which it is heard", "it ended its process, with code 1"}
+    given = done(crew(1, 60), Doing(("closes", "fine")))["closes", "fine"][1]
+    assert given in {
+        (("closes", "it closed the pipe by which it is heard"),),
+        (("closes", "it ended its process, with code 1"),),
+    }
 
 
 def test_what_a_task_prints_is_no_answer(capfd: pytest.CaptureFixture[str]) -> None:
