@@ -57,8 +57,8 @@ def test_calls_give_decisions_as_json(scheduled: Path) -> None:
 
 def test_view_says_what_a_schedule_would_do_now(scheduled: Path) -> None:
     """With --policy: the notes of the schedule, by the model's prices and the calls that the log has. Another model has no cache."""
-    same = run("view", "book", "--store", str(scheduled), "--policy", "palaver", "--model", _MODEL, "--explain")
-    other = run("view", "book", "--store", str(scheduled), "--policy", "palaver", "--model", "gpt-5", "--explain")
+    same = run("view", "book", "--store", str(scheduled), "--policy", "scheduled", "--model", _MODEL, "--explain")
+    other = run("view", "book", "--store", str(scheduled), "--policy", "scheduled", "--model", "gpt-5", "--explain")
     assert same.code == other.code == Exit.OK
     assert "schedule: kept; 2 edits" in " ".join(same.err.split())
     assert "schedule: lost; 2 edits" in " ".join(other.err.split())
