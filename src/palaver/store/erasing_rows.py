@@ -15,7 +15,8 @@ from palaver.store.records import MIN_PREFIX_DIGITS
 __all__ = ["ErasingFace", "RowEraser", "Rows", "gone", "unknown_dialog", "unknown_session"]
 
 _ID_DIGITS = 32
-_PAGE_BODIES = 200
+_PAGE_BODIES = 500
+"""Entries that one statement reads: a server ends a statement that takes too long, and most entries name nothing."""
 PAGE_BLOBS = 50_000
 """Ids of payloads that are held in memory at a time."""
 
@@ -84,14 +85,14 @@ class _OfRows(ABC):
         return left
 
     def _naming(self) -> Iterator[bytes]:
-        """Give the bodies that name payloads, a page at a time."""
+        """Give the bodies that may name payloads; read a page of all entries at a time."""
         after = self._before_all
         while True:
             with self._rows() as rows:
                 page = rows.all("bodies_naming", *after, _PAGE_BODIES)
             if not page:
                 return
-            yield from (bytes(row[0]) for row in page)
+            yield from (bytes(row[0]) for row in page if row[0] is not None)
             after = page[-1][1:]
 
 

@@ -41,6 +41,17 @@ class SweepingLaws(LawGroup):
         with store.erasing() as eraser:
             assert eraser.unnamed([kept, loose]) == {loose}
 
+    def test_what_is_named_behind_many_entries_that_name_nothing_is_found(self, begun: Begun) -> None:
+        """However many entries name nothing, before, between and behind: what is named far on is not told, and is not removed."""
+        store = erases(begun.store)
+        first, last, loose = (store.put_blob(one) for one in (b"first", b"last", b"loose"))
+        with store.together():
+            for number in range(1_300):
+                begun.say({600: _names(first), 1_250: _names(last)}.get(number, b'{"kind":"message"}'))
+        assert [one.blob_id for one in stray_payloads(store)] == [loose]
+        with store.erasing() as eraser:
+            assert eraser.unnamed([first, last, loose]) == {loose}
+
     def test_only_what_is_old_is_removed(self, backend: Backend, begun: Begun) -> None:
         """Of two that nothing names only the one that nobody has put for long goes; what is named stays whatever its age."""
         store = erases(begun.store)

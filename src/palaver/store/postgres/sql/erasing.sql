@@ -66,10 +66,9 @@ SELECT name FROM leases;
 DELETE FROM leases WHERE name = %s;
 
 -- name: bodies_naming
--- A page of the bodies that may name any payload (palaver.store.erasing.may_name).
-SELECT body, dialog_no, seq FROM entries
-WHERE (dialog_no, seq) > (%s, %s) AND (position('"digest"'::bytea IN body) > 0 OR position('"custom_type"'::bytea IN body) > 0)
-ORDER BY dialog_no, seq LIMIT %s;
+-- A page of all entries; of those that may name any payload (palaver.store.erasing.may_name) the body.
+SELECT CASE WHEN position('"digest"'::bytea IN body) > 0 OR position('"custom_type"'::bytea IN body) > 0 THEN body END, dialog_no, seq
+FROM entries WHERE (dialog_no, seq) > (%s, %s) ORDER BY dialog_no, seq LIMIT %s;
 
 -- name: sources_naming
 SELECT raw, record_index FROM sources;

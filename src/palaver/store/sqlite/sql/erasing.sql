@@ -81,9 +81,9 @@ DELETE FROM blobs WHERE digest = ?;
 INSERT INTO tokens (tokens) VALUES ('optimize');
 
 -- name: bodies_naming
--- A page of the bodies that may name any payload (palaver.store.erasing.may_name).
-SELECT body, body_no FROM bodies
-WHERE body_no > ? AND (instr(body, CAST('"digest"' AS BLOB)) OR instr(body, CAST('"custom_type"' AS BLOB))) ORDER BY body_no LIMIT ?;
+-- A page of all bodies; of those that may name no payload (palaver.store.erasing.may_name) only the number.
+SELECT CASE WHEN instr(body, CAST('"digest"' AS BLOB)) OR instr(body, CAST('"custom_type"' AS BLOB)) THEN body END, body_no
+FROM bodies WHERE body_no > ? ORDER BY body_no LIMIT ?;
 
 -- name: blob_time
 SELECT at FROM blob_times JOIN blobs USING (blob_no) WHERE digest = ?;
