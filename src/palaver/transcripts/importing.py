@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +21,7 @@ from palaver.store.redacting import redacted_entry
 from palaver.transcripts.landing import BATCH, Landing
 from palaver.transcripts.origins import PART, Origin, erased_in, origin_of
 from palaver.transcripts.parts import joint
-from palaver.transcripts.sources import file_digest, keep
+from palaver.transcripts.sources import Keeper, file_digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,7 +177,7 @@ class Importer:
                 if not digest:
                     digest = file_digest(source.path)
                     if self.keep_source and self.redactor is None:
-                        keeping = cache(partial(keep, self.store, source.path))
+                        keeping = Keeper(self.store, source.path)
                 yield from self._conversations(source, found, waiting, _Kept(digest, keeping), unread)
                 waiting = []
 

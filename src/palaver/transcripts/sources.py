@@ -36,6 +36,26 @@ def keep(store: Store, path: Path) -> BlobId:
     return store.put_blob(canonical_json({"digest": whole.hexdigest(), "pieces": listed, "size": size}))
 
 
+class Keeper:
+    """Keeps one file: at the first call, and again where a piece is gone since, which a sweep took from an import that lasted longer than its age."""
+
+    def __init__(self, store: Store, path: Path) -> None:
+        """Keep nothing yet."""
+        self._store = store
+        self._path = path
+        self._raw: BlobId | None = None
+
+    def __call__(self) -> BlobId:
+        """Give the blob that lists the pieces; all of them are there. Inside a block of the store's they stay until it ends."""
+        if self._raw is None or not self._whole(self._raw):
+            self._raw = keep(self._store, self._path)
+        return self._raw
+
+    def _whole(self, raw: BlobId) -> bool:
+        has = self._store.has_blob
+        return has(raw) and all(has(BlobId(piece)) for piece in json.loads(self._store.blob(raw))["pieces"])
+
+
 def kept(store: Store, raw: BlobId) -> Iterator[bytes]:
     """Give the bytes of a kept file, piece by piece.
 
