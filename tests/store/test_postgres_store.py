@@ -3,13 +3,10 @@
 import asyncio
 import gzip
 import json
-import os
 import re
 import subprocess
 import sys
-import traceback
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from threading import Event, Thread
@@ -39,6 +36,7 @@ from palaver.store.postgres.statements import migrations, statements
 from palaver.store.postgres.texts import given as as_given
 from palaver.store.postgres.texts import held
 from palaver.store.postgres.transactions import reading
+from palaver.testing.forked import forked
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import words
 from tests import postgres
@@ -386,21 +384,6 @@ def test_asynchronous_callers_share_a_commit(begun: Begun) -> None:
 # --- forks ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _forked(work: Callable[[], None]) -> int:
-    """Do something in a child, and give its exit status; other threads may run in the parent."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on, about a fork beside threads
-        pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        except BaseException:  # noqa: BLE001 - the child must end here, whatever happened
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return os.waitpid(pid, 0)[1]
-
-
 def test_a_child_forked_inside_a_block_leaves_it_to_its_parent(begun: Begun) -> None:
     """The transaction belongs to the parent: the child is told so, whatever it does with the store, and the parent's block stands."""
 
@@ -411,7 +394,7 @@ def test_a_child_forked_inside_a_block_leaves_it_to_its_parent(begun: Begun) -> 
 
     with begun.store.together():
         begun.say(b"before")
-        assert _forked(work) == 0
+        assert forked(work) == 0
         begun.say(b"after")
     assert [body for _seq, body in begun.store.bodies(begun.dialog)] == [b"before", b"after"]
 
@@ -436,7 +419,7 @@ def test_a_fork_beside_a_busy_thread_disturbs_neither(begun: Begun) -> None:
     thread = Thread(target=write)
     thread.start()
     inside.wait()
-    status = _forked(work)
+    status = forked(work)
     go_on.set()
     thread.join()
     assert status == 0

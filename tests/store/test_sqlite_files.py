@@ -26,6 +26,7 @@ from palaver.errors import (
 from palaver.store import Durability, SqliteStore
 from palaver.store.sqlite.connections import reading
 from palaver.store.sqlite.opening import APPLICATION_ID, newest_format
+from palaver.testing.forked import forked
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import words
 from tests.store.golden import content
@@ -236,19 +237,6 @@ def test_a_block_on_a_full_disk_is_undone_as_a_whole(begun: Begun) -> None:
     assert begun.everything() == before
 
 
-def _in_a_child(work: Callable[[], None]) -> int:
-    """Do something in a process whose limits are its own, and give how it ended."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        except BaseException:  # noqa: BLE001 - the child must end here, whatever happened
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return os.waitpid(child, 0)[1]
-
-
 def test_no_store_is_begun_where_there_is_no_room_for_one(tmp_path: Path) -> None:
     """A disk on which a new store does not fit: the error says so, and nothing lies under its name, not even an empty file."""
     path = tmp_path / "store.db"
@@ -262,7 +250,7 @@ def test_no_store_is_begun_where_there_is_no_room_for_one(tmp_path: Path) -> Non
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
         SqliteStore(path).close()
 
-    assert _in_a_child(work) == 0
+    assert forked(work) == 0
     assert path.exists()
 
 
@@ -282,7 +270,7 @@ def test_a_disk_without_room_says_so(tmp_path: Path) -> None:
         assert child.append(begun.dialog, [words(b"small")], 0)[0].seq == 1
         child.close()
 
-    assert _in_a_child(work) == 0
+    assert forked(work) == 0
     again = SqliteStore(path)
     assert [body for _seq, body in again.bodies(begun.dialog)] == [b"a", b"small"]
     again.close()

@@ -5,9 +5,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import traceback
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -18,6 +16,7 @@ import pytest
 from palaver.errors import StoreBusy, StoreError
 from palaver.ids import DialogId
 from palaver.store import Durability, SqliteStore
+from palaver.testing.forked import forked
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import words
 
@@ -271,21 +270,6 @@ def test_opening_again_does_not_drop_the_locks_of_the_first(path: Path, begun: B
     assert held.stdout.strip() == "held"
 
 
-def _forked(work: Callable[[], None]) -> int:
-    """Do something in a child, and give its exit status; other threads may run in the parent."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on, about a fork beside threads
-        pid = os.fork()
-    if pid == 0:
-        try:
-            work()
-        except BaseException:  # noqa: BLE001 - the child must end here, whatever happened
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return os.waitpid(pid, 0)[1]
-
-
 def test_a_fork_waits_for_the_writes_of_other_threads(begun: Begun) -> None:
     """A child never sees a transaction in its middle: the fork waits until the block of the other thread has ended."""
     store = begun.store
@@ -307,7 +291,7 @@ def test_a_fork_waits_for_the_writes_of_other_threads(begun: Begun) -> None:
     thread = Thread(target=write)
     thread.start()
     inside.wait()
-    assert _forked(work) == 0
+    assert forked(work) == 0
     thread.join()
     assert [body for _seq, body in store.bodies(begun.dialog)] == [b"a", b"b", b"child"]
 
@@ -334,7 +318,7 @@ def test_a_child_forked_inside_a_block_leaves_it_to_its_parent(begun: Begun) -> 
     children: list[int] = []
     with begun.store.together():
         begun.say(b"before")
-        assert _forked(work) == 0
+        assert forked(work) == 0
         begun.say(b"after")
     parent = os.getpid()
     try:

@@ -38,7 +38,7 @@ _LARGEST, _SHOWN = 40_000, 10_000
 """Characters beyond which an output is shown in part from the first, and how many are shown: mini-swe-agent shows 10,000 of anything."""
 
 _NEWEST = 0.75
-"""Of what a cut leaves, the share that may be the newest results, as they came. Measured with a half, three quarters and all of it: docs/study.md."""
+"""Of what a cut leaves, the share that may be the newest results, as they came. Measured with a half, three quarters and all of it: ADR 74."""
 
 
 class Palaver(Preset):

@@ -14,6 +14,7 @@ from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, new_session_
 from palaver.log import Node
 from palaver.store.connect import open_store
 from palaver.store.protocol import Capability, Durability, SessionRecord, SourceRecord, Store
+from palaver.testing.forked import forked
 from palaver.testing.store_laws.backend import ILLEGAL, Backend, Begun, LawGroup, begin, label, needs, words
 
 _ID = "d" * 32
@@ -50,19 +51,6 @@ def _every_method(store: Store) -> list[Callable[[], object]]:
         lambda: store.verify(dialog),
         lambda: store.together().__enter__(),
     ]
-
-
-def _in_child(work: Callable[[], None]) -> None:
-    """Do something in a forked child, and fail if it fails there."""
-    child = os.fork()
-    if child == 0:
-        try:
-            work()
-        except BaseException:  # noqa: BLE001 - the child must end here, whatever happened
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    assert os.waitpid(child, 0)[1] == 0, "the child failed; its own report is above"
 
 
 class LifeLaws(LawGroup):
@@ -156,7 +144,7 @@ class LifeLaws(LawGroup):
             begun.say(b"child")
             begun.store.close()
 
-        _in_child(child)
+        assert forked(child) == 0, "the child failed; its own report is above"
         assert [body for _seq, body in begun.store.bodies(begun.dialog)] == [b"before", b"child"]
         begun.say(b"parent")
         assert begun.store.verify(begun.dialog) == ()
