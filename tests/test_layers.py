@@ -33,7 +33,18 @@ def small_house(tmp_path: Path) -> Path:
     """Return the package folder of a house with some empty rooms, beside the contracts of the project."""
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     package = tmp_path / "sources" / "palaver"
-    for room in ("errors", "messages", "log", "prompts", "view", "wire", "store", "formats"):
+    for room in (
+        "errors",
+        "messages",
+        "log",
+        "prompts",
+        "view",
+        "wire",
+        "store",
+        "formats",
+        "session",
+        "session/carried",
+    ):
         (package / room).mkdir(parents=True)
         (package / room / "__init__.py").touch()
     (package / "__init__.py").touch()
@@ -59,6 +70,12 @@ def test_rooms_may_be_missing(small_house: Path) -> None:
         ("log/lazy.py", "def late():\n    from palaver.store import protocol", "palaver.log is not allowed"),
         ("formats/beside.py", "from palaver.store import protocol", "palaver.formats is not allowed"),
         ("utils.py", "", "palaver.utils"),
+        (
+            "session/reading.py",
+            "from palaver.session import carried",
+            "palaver.session.reading is not allowed to import palaver.session.carried",
+        ),
+        ("session/flat.py", "", "palaver.session.flat"),
         ("store/memory.py", "import apsw", "palaver is not allowed to import apsw"),
         ("messages/media.py", "from PIL import Image", "palaver is not allowed to import PIL"),
         ("view/fold.py", "import threading", "palaver.view is not allowed to import threading"),

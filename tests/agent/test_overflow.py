@@ -11,7 +11,7 @@ from palaver.context.policies.fold import FoldContextManager as Fold
 from palaver.context.triggers import Tokens
 from palaver.errors import CallbackFailed, InfeasibleBudget, ModelCallFailed
 from palaver.log.entries import Compaction, Custom
-from palaver.session.attempts import REJECTED
+from palaver.session.compaction.attempts import REJECTED
 from palaver.tokens import Budget, Rates
 from palaver.view import View
 from tests.agent.helper import MODEL, calling, entries, kinds, roles, scripted, sent

@@ -23,7 +23,7 @@ from palaver.errors import InfeasibleBudget
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle, Header
 from palaver.messages import Content, Role
-from palaver.session.recalling import recall
+from palaver.session.reading.recalling import recall
 from palaver.store.memory import MemoryStore
 from palaver.testing.holding import MODELS, hold_composed, hold_infeasible, stable
 from palaver.testing.logs import assert_closed

@@ -1,6 +1,6 @@
 """Bad input, item by item: whatever a log, a budget or a policy is, there is a typed error or a view that holds, and nothing is lost.
 
-What a summariser may do wrong is in `tests/session/test_compactions.py::test_whatever_a_summariser_does_the_plan_stands_and_says_why`.
+What a summariser may do wrong is in `tests/session/compaction/test_compactions.py::test_whatever_a_summariser_does_the_plan_stands_and_says_why`.
 """
 
 from typing import Any

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from palaver.lab.carried import Carried
 from palaver.log import Handle, Pin, Place
 from palaver.messages import Message, Role
-from palaver.session.committing import proven
+from palaver.session.compaction.committing import proven
 from palaver.testing.log_strategies import plans, sayings
 from palaver.testing.logs import Log
 from palaver.view import Plan, Rewrite, View, apply, fold

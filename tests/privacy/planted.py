@@ -43,7 +43,7 @@ from palaver.messages import (
     UserMessage,
 )
 from palaver.session import Session
-from palaver.session.searching import searchable
+from palaver.session.reading.searching import searchable
 from palaver.store import SourceRecord, Store
 from palaver.transcripts.sources import keep
 

@@ -16,9 +16,9 @@ from palaver.ids import DialogId
 from palaver.log import ERASED, KINDS, Draft, Erasure, Handle, Header, MessageEntry, decode_entry, draft, stand_in
 from palaver.messages import Message, Role
 from palaver.session import Session
+from palaver.session.carried.replay import ReplayLog
 from palaver.session.erasure import Receipt, erase, finish_erasures, preview_erasure, verify_receipt
-from palaver.session.replay import ReplayLog
-from palaver.session.searching import searchable
+from palaver.session.reading.searching import searchable
 from palaver.store import MemoryStore, SqliteStore, Store, open_store
 from palaver.store.copying import copy_store
 from palaver.store.following import follow

@@ -10,7 +10,7 @@ import psycopg
 
 from palaver.session import Session
 from palaver.session.erasure import erase
-from palaver.session.searching import searchable
+from palaver.session.reading.searching import searchable
 from palaver.store.postgres import PostgresStore
 from palaver.store.postgres.address import address
 from tests import postgres

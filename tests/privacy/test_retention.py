@@ -11,7 +11,7 @@ from palaver.log.entries import MessageEntry
 from palaver.messages import UserMessage
 from palaver.session import Session
 from palaver.session.erasure import verify_receipt
-from palaver.session.retention import age_of, lease_name, retain, retention
+from palaver.session.erasure.retention import age_of, lease_name, retain, retention
 from palaver.store import MemoryStore, SessionRecord, SqliteStore, Store
 from palaver.store.lease import acquire, release
 

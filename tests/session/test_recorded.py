@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from palaver import Composed, Dialog, InfeasibleBudget, MemoryStore, Session, rebuild
-from palaver.session.composing import tokens_of
+from palaver.session.calls.composing import tokens_of
 from palaver.transcripts import Importer
 from tests.recorded import Recording, recordings
 

@@ -16,7 +16,7 @@ from palaver import Dialog, Session
 from palaver.ids import DialogId, SessionId, derive_id
 from palaver.log import Entry, Node, Span, decode_entry, draft, rule
 from palaver.messages import canonical_json
-from palaver.session.invocations import recorded
+from palaver.session.calls.invocations import recorded
 from palaver.store import MemoryStore, SessionRecord, SqliteStore, Store
 from palaver.transcripts import export_bundle, import_bundle
 from tests.cli.commands import run

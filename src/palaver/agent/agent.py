@@ -27,7 +27,7 @@ from palaver.models import Provider
 from palaver.models.retry import Retry
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
-from palaver.session.composing import BudgetLike, PolicyLike
+from palaver.session.calls.composing import BudgetLike, PolicyLike
 from palaver.session.memory import CoreMemory, core_memory_tools
 from palaver.session.session import StoreLike
 from palaver.store import MemoryStore

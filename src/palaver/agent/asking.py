@@ -31,7 +31,7 @@ from palaver.log import Entry
 from palaver.log.entries import ErrorEntry, Invocation, MessageEntry, ModelChange
 from palaver.messages import AssistantMessage, Content, Message, Role, ToolCallContent
 from palaver.models.retry import with_retries
-from palaver.session.words import stamped
+from palaver.session.dialog.words import stamped
 from palaver.tools.aside import aside
 
 __all__ = ["ask"]

@@ -9,7 +9,7 @@ from palaver.context import Summarizer
 from palaver.context.summary import SECONDS
 from palaver.context.triggers import Tokens, Trigger
 from palaver.ids import now
-from palaver.session.composing import BudgetLike, PolicyLike
+from palaver.session.calls.composing import BudgetLike, PolicyLike
 
 __all__ = ["AutoCompact"]
 

@@ -11,8 +11,8 @@ from palaver.agent.run import Run
 from palaver.context.triggers import Fired, Overflow, fired
 from palaver.errors import Conflict, ContextOverflow, InfeasibleBudget, InvalidInput, ModelCallFailed, PalaverError
 from palaver.session import CompactionPreview
-from palaver.session.attempts import attempt_of, rejection
-from palaver.session.composing import tokens_of
+from palaver.session.calls.composing import tokens_of
+from palaver.session.compaction.attempts import attempt_of, rejection
 from palaver.tokens import Budget
 from palaver.tools.aside import aside
 

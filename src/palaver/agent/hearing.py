@@ -14,8 +14,8 @@ from palaver.log.entries import Inbox
 from palaver.messages import Content, ImageContent, Message, Role, TextContent
 from palaver.prompts import Prompt
 from palaver.session import Dialog
-from palaver.session.pictures import media_from
-from palaver.session.words import as_mapping, said, stamped
+from palaver.session.dialog.pictures import media_from
+from palaver.session.dialog.words import as_mapping, said, stamped
 
 __all__ = ["Hearing"]
 

@@ -11,8 +11,8 @@ from palaver.errors import InvalidInput, NoActiveDialog, UnknownDialog, UnknownP
 from palaver.messages import Role
 from palaver.prompts import Prompt, Runtime, get_default_runtime
 from palaver.session import Dialog, Session
+from palaver.session.dialog.words import as_mapping
 from palaver.session.session import StoreLike, opened_store
-from palaver.session.words import as_mapping
 from palaver.store import Store
 
 __all__ = ["NamedDialogs"]

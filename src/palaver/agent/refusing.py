@@ -7,7 +7,7 @@ from palaver.agent.run import Run
 from palaver.errors import ModelCallFailed, ProviderError, RequestRefused
 from palaver.log import Handle
 from palaver.messages import Role, Speaker, TextContent
-from palaver.session.quarantining import suspects
+from palaver.session.calls.quarantining import suspects
 from palaver.view import Block, View
 
 __all__ = ["MOST_SET_ASIDE", "set_aside", "unanswered"]

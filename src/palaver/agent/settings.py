@@ -12,7 +12,7 @@ from palaver.agent.invoking import Invoker
 from palaver.messages import APITypes, ToolCallContent
 from palaver.messages.frozen import EMPTY
 from palaver.models.retry import Retry
-from palaver.session.composing import BudgetLike, PolicyLike
+from palaver.session.calls.composing import BudgetLike, PolicyLike
 from palaver.session.memory import CoreMemory
 
 __all__ = ["MOST_ROUNDS", "Approver", "OnRefused", "Settings", "Verdict"]

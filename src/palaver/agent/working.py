@@ -16,7 +16,7 @@ from palaver.ids import now
 from palaver.messages import Message, Role, Speaker, TextContent
 from palaver.prompts import Prompt
 from palaver.session import Dialog
-from palaver.session.composing import BudgetLike, PolicyLike
+from palaver.session.calls.composing import BudgetLike, PolicyLike
 from palaver.view import Block, Exchange, Turn, View
 
 __all__ = ["Working", "working_copy"]

@@ -18,7 +18,7 @@ from palaver.errors import InvalidInput
 from palaver.ids import BlobId
 from palaver.models import connect_model
 from palaver.session import CompactionPreview, Dialog, Session
-from palaver.session.preview import place_of
+from palaver.session.compaction.preview import place_of
 from palaver.store import Store
 
 __all__ = ["cost_of", "lines_of", "register", "summarizer_of"]

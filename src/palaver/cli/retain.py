@@ -12,7 +12,7 @@ from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import errors, output
 from palaver.errors import InvalidInput
 from palaver.session import Session
-from palaver.session.retention import Retained, RetentionPlan, age_of, retain, retention
+from palaver.session.erasure.retention import Retained, RetentionPlan, age_of, retain, retention
 from palaver.store import SessionRecord, open_store
 
 _SHOWN = 20

@@ -12,7 +12,7 @@ from palaver.cli.options import JsonOption
 from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import errors, output
 from palaver.errors import InvalidInput, StoreDamaged
-from palaver.session.retention import age_of
+from palaver.session.erasure.retention import age_of
 from palaver.store import Store, open_store
 from palaver.store.erasing import Stray
 from palaver.store.sweeping import SweepPlan, Swept, stray_payloads, sweep, sweepable

@@ -11,8 +11,8 @@ from palaver.cli.outcome import Exit, print_json
 from palaver.cli.surroundings import output
 from palaver.ids import DialogId
 from palaver.session import Session
-from palaver.session.overview import tree_lines
-from palaver.session.tree import DialogTreeNode
+from palaver.session.branches.overview import tree_lines
+from palaver.session.branches.tree import DialogTreeNode
 
 
 def register(app: typer.Typer) -> None:

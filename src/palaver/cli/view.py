@@ -19,8 +19,8 @@ from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId
 from palaver.log.redaction import PatternRedactor
 from palaver.session import Session
-from palaver.session.booking import Books, rates_of
-from palaver.session.preview import place_of
+from palaver.session.calls.booking import Books, rates_of
+from palaver.session.compaction.preview import place_of
 from palaver.store import Store
 from palaver.tokens import Budget, Rates, counter, model_info
 from palaver.transcripts.markdown import markdown

@@ -24,9 +24,9 @@ from palaver.log import (
     Span,
     child_of,
 )
-from palaver.session.branch import Branch
-from palaver.session.paths import apart, path_to, runs_of
-from palaver.session.transcript import stretches
+from palaver.session.branches.paths import apart, path_to, runs_of
+from palaver.session.dialog.branch import Branch
+from palaver.session.reading.transcript import stretches
 from palaver.store import Store
 from palaver.view import fold
 from palaver.view.reasons import Reason

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 from palaver.errors import Conflict, InvalidInput
 from palaver.ids import DialogId, SessionId, derive_id, now
 from palaver.log import Custom, Node
-from palaver.session.branch import Branch
+from palaver.session.dialog.branch import Branch
 from palaver.store import Store
 
 __all__ = ["FRAMEWORK", "Checkpointed", "Namespace", "Typed", "Write", "namespaces"]

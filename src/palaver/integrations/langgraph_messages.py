@@ -15,9 +15,9 @@ from palaver.integrations.langgraph_index import FRAMEWORK, Shown
 from palaver.log import Custom, Entry, Handle, MessageEntry, Node, Source, child_of
 from palaver.messages import Usage
 from palaver.messages.chat import from_chat_dict
-from palaver.session.branch import Branch
-from palaver.session.paths import upto
-from palaver.session.transcript import stretches
+from palaver.session.branches.paths import upto
+from palaver.session.dialog.branch import Branch
+from palaver.session.reading.transcript import stretches
 from palaver.store import Store
 
 __all__ = ["Conversation", "is_conversation"]

@@ -22,7 +22,7 @@ from palaver.lab.stand_ins import StandIn
 from palaver.lab.things import Things
 from palaver.log import Handle
 from palaver.messages import Content
-from palaver.session.committing import MARGIN
+from palaver.session.compaction.committing import MARGIN
 from palaver.tokens import Rates
 from palaver.view import View
 

@@ -1,9 +1,16 @@
 """Sessions and dialogs: append durably, fork, resume, recall, follow, rebuild."""
 
-from palaver.session.comparing import CallDifference, Difference, compare
-from palaver.session.constraining import DialogConstraints
-from palaver.session.dialog import Dialog
-from palaver.session.differing import BranchDifference, Side
+from palaver.session.branches.differing import BranchDifference, Side
+from palaver.session.branches.rewinding import Rewind, Touched
+from palaver.session.branches.tree import DialogTreeNode, tree_from_dicts
+from palaver.session.calls.comparing import CallDifference, Difference, compare
+from palaver.session.calls.invocations import Invocations, ModelCall
+from palaver.session.carried.follower import Follower, ReplayLogWarning
+from palaver.session.carried.replay import LogBase, ReplayLog
+from palaver.session.compaction.preview import CompactionPreview
+from palaver.session.dialog.constraining import DialogConstraints
+from palaver.session.dialog.dialog import Dialog
+from palaver.session.dialog.governing import UnknownPromptWarning
 from palaver.session.erasure import (
     ErasurePreview,
     Receipt,
@@ -13,19 +20,12 @@ from palaver.session.erasure import (
     preview_erasure,
     verify_receipt,
 )
-from palaver.session.extent import Extent, Opened
-from palaver.session.follower import Follower
-from palaver.session.invocations import Invocations, ModelCall
+from palaver.session.erasure.retention import Retained, RetentionPlan, age_of, retain, retention
 from palaver.session.managed import SessionContext, SessionEntry, SessionHeader, SessionManager, SessionTreeNode
-from palaver.session.preview import CompactionPreview
-from palaver.session.replay import LogBase, ReplayLog
-from palaver.session.retention import Retained, RetentionPlan, age_of, retain, retention
-from palaver.session.rewinding import Rewind, Touched
-from palaver.session.searching import searchable
+from palaver.session.reading.extent import Extent, Opened
+from palaver.session.reading.searching import searchable
+from palaver.session.reading.transcript import Messages
 from palaver.session.session import Session, rebuild
-from palaver.session.transcript import Messages
-from palaver.session.tree import DialogTreeNode, tree_from_dicts
-from palaver.session.warn import ReplayLogWarning, UnknownPromptWarning
 
 __all__ = [
     "BranchDifference",

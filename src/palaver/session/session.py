@@ -15,21 +15,21 @@ from palaver.ids import SessionId, new_session_id, now
 from palaver.log import Entry, Handle, Span, TurnEnded, decode_entry
 from palaver.messages import Content, InvokeCost, Usage
 from palaver.prompts import Runtime, get_default_runtime
-from palaver.session.attempts import summaries_of
-from palaver.session.dialog import Dialog
+from palaver.session.branches.overview import tree_lines
+from palaver.session.branches.tree import Tree
+from palaver.session.calls.quarantining import holders
+from palaver.session.carried.replay import LogBase, follower_of, read_log
+from palaver.session.carried.restore import restore
+from palaver.session.compaction.attempts import summaries_of
+from palaver.session.dialog.dialog import Dialog
+from palaver.session.dialog.family import Family, made_up_name
 from palaver.session.erasure import Receipt, erase
-from palaver.session.extent import Opened, extent_of
-from palaver.session.family import Family, made_up_name
-from palaver.session.marks import labels_of
-from palaver.session.overview import tree_lines
-from palaver.session.quarantining import holders
-from palaver.session.recalling import recall, whole
-from palaver.session.replay import LogBase, follower_of, read_log
-from palaver.session.restore import restore
-from palaver.session.retention import HOLD
-from palaver.session.searching import searchable
-from palaver.session.transcript import Messages, Stretch
-from palaver.session.tree import Tree
+from palaver.session.erasure.retention import HOLD
+from palaver.session.reading.extent import Opened, extent_of
+from palaver.session.reading.marks import labels_of
+from palaver.session.reading.recalling import recall, whole
+from palaver.session.reading.searching import searchable
+from palaver.session.reading.transcript import Messages, Stretch
 from palaver.store import Hit, SessionRecord, Store, open_store
 from palaver.store.redacting import RedactLike, redacted_store
 

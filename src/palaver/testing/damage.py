@@ -14,7 +14,7 @@ from shutil import rmtree
 from typing import NamedTuple
 
 from palaver.errors import PalaverError, StoreError
-from palaver.session.extent import extent_of
+from palaver.session.reading.extent import extent_of
 from palaver.store import Durability, SqliteStore, Store
 from palaver.testing.disk import Act, Loss, Note, Notes
 from palaver.testing.sqlite_disk import Disk, Failure, close_on, put_back, sqlite_on

@@ -16,7 +16,7 @@ from palaver.cli.chat.talk import Talk
 from palaver.errors import InvalidInput, ModelCallFailed, NotFound
 from palaver.messages import Message, Role, ToolCallContent
 from palaver.session import Dialog
-from palaver.session.rewinding import Rewind
+from palaver.session.branches.rewinding import Rewind
 
 __all__ = ["COMMANDS", "Command", "Next", "run_command"]
 

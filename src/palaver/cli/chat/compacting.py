@@ -8,7 +8,7 @@ from palaver.cli.chat.screen import Screen
 from palaver.cli.chat.talk import Talk
 from palaver.cli.compacting import lines_of
 from palaver.errors import InvalidInput
-from palaver.session.composing import tokens_of
+from palaver.session.calls.composing import tokens_of
 
 __all__ = ["POLICY", "compact", "undo"]
 

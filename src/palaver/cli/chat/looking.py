@@ -12,8 +12,8 @@ from palaver.cli.chat.screen import one_line
 from palaver.cli.chat.talk import Talk
 from palaver.log import MessageEntry, decode_entry
 from palaver.messages import thaw
-from palaver.session.attempts import summaries_of
-from palaver.session.composing import tokens_of
+from palaver.session.calls.composing import tokens_of
+from palaver.session.compaction.attempts import summaries_of
 from palaver.tools import Toolbox
 from palaver.transcripts.markdown import markdown
 

@@ -16,7 +16,7 @@ from palaver.messages import Message, Role, ToolCallContent
 from palaver.models import Provider, connect_model
 from palaver.models.retry import Retry
 from palaver.session import Dialog, Session
-from palaver.session.rewinding import REWIND, Rewind
+from palaver.session.branches.rewinding import REWIND, Rewind
 from palaver.store import Store
 from palaver.view import held
 

@@ -1,4 +1,4 @@
-"""Erasing what was written, for good and with a receipt; and checking the receipt."""
+"""Erasing what was written, for good and with a receipt; checking the receipt; and letting go of what is too old."""
 
 from palaver.session.erasure.doing import ERASED_MARK, ErasurePreview, erase, finish_erasures, preview_erasure
 from palaver.session.erasure.receipts import Receipt, Remaining

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from palaver.context.record.carried import sources_of
 from palaver.log import Compaction, Handle, Reader, Span
-from palaver.session.committing import proven
-from palaver.session.composing import tokens_of
-from palaver.session.merging import lowest_trust
+from palaver.session.branches.merging import lowest_trust
+from palaver.session.calls.composing import tokens_of
+from palaver.session.compaction.committing import proven
 from palaver.view import Exchange, Insert, Plan, Reason, View, apply
 from palaver.view.plan import Drop
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from palaver.log import BranchSummary, Handle, MessageEntry, ModeChange, ModelChange, Reader, Span, decode_entry
 from palaver.messages import BranchSummaryMessage, CompactionSummaryMessage, Message, Role, TextContent
-from palaver.session.paths import path_to
-from palaver.session.shown import messages_of
+from palaver.session.branches.paths import path_to
+from palaver.session.calls.shown import messages_of
 from palaver.view import Block, Exchange, Reason, View, fold
 from palaver.view.lines import Material, header_at, material
 

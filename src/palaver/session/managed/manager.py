@@ -14,16 +14,16 @@ from palaver.errors import InvalidInput, UnknownHandle
 from palaver.log import BranchSummary, Custom, Entry, Handle, Label, ModeChange, ModelChange, Place, Span, child_of
 from palaver.messages import Content, CustomMessage, Message, TextContent
 from palaver.prompts import Runtime
-from palaver.session.committing import in_one_step
-from palaver.session.copying import copied
-from palaver.session.dialog import Dialog
+from palaver.session.branches.merging import Branching, departure, exchanges_of, lowest_trust
+from palaver.session.branches.paths import apart, newest, path_to
+from palaver.session.carried.copying import copied
+from palaver.session.compaction.committing import in_one_step
+from palaver.session.dialog.dialog import Dialog
 from palaver.session.managed.compacting import Recorded, kept_from
 from palaver.session.managed.context import THINKING
 from palaver.session.managed.reading import HERE, PARENT, Here, ManagedSession
-from palaver.session.merging import Branching, departure, exchanges_of, lowest_trust
-from palaver.session.paths import apart, newest, path_to
+from palaver.session.reading.transcript import stretches
 from palaver.session.session import Session, StoreLike, opened_store
-from palaver.session.transcript import stretches
 from palaver.store.protocol import SessionRecord, Store
 from palaver.view import View
 

@@ -7,11 +7,11 @@ from typing import Self
 
 from palaver.errors import InvalidHandle, UnknownHandle
 from palaver.log import Handle, Span
-from palaver.session.dialog import Dialog
+from palaver.session.branches.paths import newest, path_to
+from palaver.session.dialog.dialog import Dialog
 from palaver.session.managed.context import SessionContext, context_at
 from palaver.session.managed.entries import Chain, SessionEntry, SessionHeader, SessionTreeNode, entries_in
-from palaver.session.marks import labels_of
-from palaver.session.paths import newest, path_to
+from palaver.session.reading.marks import labels_of
 from palaver.session.session import Session
 
 __all__ = ["HERE", "PARENT", "Here", "ManagedSession"]

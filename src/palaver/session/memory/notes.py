@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from palaver.errors import InvalidInput, MemoryConflict
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Custom, Handle, Header, Span, decode_entry, lineage
-from palaver.session.committing import in_one_step
+from palaver.session.compaction.committing import in_one_step
 from palaver.store.protocol import Store
 
 __all__ = ["Held", "Note", "Notes", "replaced_once"]

@@ -26,7 +26,7 @@ from palaver.log import (
 )
 from palaver.messages import Content, Speaker, Trust
 from palaver.messages.said import words_of
-from palaver.session.recalling import recall, whole
+from palaver.session.reading.recalling import recall, whole
 from palaver.store.protocol import Store
 
 __all__ = ["LONGEST_PAGE", "Quote", "page", "quotes", "spelt"]

@@ -11,13 +11,13 @@ from typing import Any
 
 from palaver.log import Entry, Handle, MessageEntry, Span, decode_entry, lineage
 from palaver.messages.said import words_of
-from palaver.session.invocations import newest_view
-from palaver.session.marks import quarantined_in
+from palaver.session.calls.invocations import newest_view
+from palaver.session.compaction.preview import place_of
 from palaver.session.memory.notes import Held
 from palaver.session.memory.offering import FEW, MOST, PAGE, QUOTED, dialog_of, further, told, tool
 from palaver.session.memory.quoting import LONGEST_PAGE, page, quotes, spelt
-from palaver.session.preview import place_of
-from palaver.session.searching import searchable
+from palaver.session.reading.marks import quarantined_in
+from palaver.session.reading.searching import searchable
 from palaver.store.protocol import Hit
 from palaver.store.text import CLOSE, OPEN
 from palaver.tools import CallContext, Function

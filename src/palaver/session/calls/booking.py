@@ -1,0 +1,208 @@
+"""The books of a dialog: when its model was called, what the last call was sent and what its provider said of it, and who else reads its prefix.
+
+All of it is read from the log, each entry once while a process lives; the time of the next call is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from palaver.context import Anchor, Called, Calls, Ledger, Meter
+from palaver.context.schedule.calls import Made, Sharing
+from palaver.errors import NotReproducible, UnknownHandle, UnknownModel
+from palaver.ids import DialogId
+from palaver.log import Handle, Header, Invocation, MessageEntry, Node, Span, decode_entry
+from palaver.messages import Message, Usage
+from palaver.session.calls.invocations import ModelCall
+from palaver.store.protocol import Store
+from palaver.tokens import Rates, counter, rates
+from palaver.view import Exchange, View
+
+__all__ = ["Books", "rates_of"]
+
+_NEAR = 64
+"""How many dialogs of a session are looked at for living branches, the newest: a session may have thousands."""
+
+_HELD = 50_000
+"""Exchanges that a measure remembers before it is begun anew: some of them are in no view any more."""
+
+_ANSWERED = 64
+"""How many entries after a call are looked at for its answer."""
+
+
+@dataclass(slots=True)
+class Books:
+    """What one dialog's log says for whoever schedules; it goes on from what it has read.
+
+    Attributes:
+        store: Where the log lies.
+        dialog_id: The dialog.
+    """
+
+    store: Store
+    dialog_id: DialogId
+    _calls: Made = field(default_factory=Made)
+    _upto: int | None = None
+    _sent: tuple[Handle, View | None] | None = None
+    _usage: tuple[Handle, Usage | None] | None = None
+    _measured: tuple[str, Ledger] | None = None
+    _nodes: list[Node] | None = None
+    _asked: int = 0
+
+    def ledger(self, ledger: Ledger, spans: Sequence[Span], model: str, now: float | None) -> Ledger:
+        """Fill in what the log says.
+
+        Args:
+            ledger: The books so far.
+            spans: What the dialog holds.
+            model: The model that will be asked.
+            now: When, in seconds since 1970-01-01 UTC; None where nobody will be: then no cache is taken for cold.
+        """
+        self._read(spans)
+        sent = self._last_sent()
+        calls = Calls(self._calls, now, model, sent)
+        known = replace(ledger, anchor=self._anchor(sent), calls=calls, branches=self._sharing(spans, now))
+        return self.measuring(known, model)
+
+    def measuring(self, ledger: Ledger, model: str) -> Ledger:
+        """Give books with the measures that are kept: what was measured for an earlier call is not measured again."""
+        kept = self.measured(model)
+        return replace(ledger, meter=kept.meter, bytes=kept.bytes, pieces=kept.pieces, applied=kept.applied)
+
+    def measured(self, model: str) -> Ledger:
+        """Give the books whose measures are kept for a model; begun anew for another one, and where they remember too much."""
+        if self._measured is None or self._measured[0] != model or self._measured[1].meter.held > _HELD:
+            self._measured = (model, Ledger(meter=Meter(counter(model))))
+        return self._measured[1]
+
+    # --- calls ------------------------------------------------------------------------------------------------------------------
+
+    def _read(self, spans: Sequence[Span]) -> None:
+        """Read the calls that came since; at first those since the view's checkpoint, and the last one before it."""
+        last = self.store.last(self.dialog_id)
+        if self._upto is not None:
+            self._calls = self._calls.then(
+                *_calls_in(self.store, (Span(self.dialog_id, self._upto + 1, last.seq + 1),))
+            )
+        elif last.view_base >= 0:
+            before = _newest_before(self.store, self.dialog_id, last.view_base)
+            since = _calls_in(self.store, (Span(self.dialog_id, last.view_base, last.seq + 1),))
+            self._calls = Made((*before, *since))
+        else:
+            self._calls = Made(_calls_in(self.store, spans))
+        self._upto = last.seq
+
+    def _last_sent(self) -> View | None:
+        """Give what the last call was sent, read from the log once by a process that did not make it."""
+        if not self._calls:
+            return None
+        place = self._calls[-1].place
+        if self._sent is None or self._sent[0] != place:
+            self._sent = (place, self._view(place))
+        return self._sent[1]
+
+    def _anchor(self, sent: View | None) -> Anchor | None:
+        """Give what the provider said of the last call."""
+        if sent is None:
+            return None
+        place = self._calls[-1].place
+        if self._usage is None or self._usage[0] != place:
+            answer = _answer(self.store, place)
+            if answer is None:
+                return None  # it may still come
+            self._usage = (place, answer.usage)
+        usage = self._usage[1]
+        return None if usage is None else Anchor.of(sent, usage)
+
+    def took(self, place: Handle, view: View) -> None:
+        """Take note of what a call is sent."""
+        self._sent = (place, view)
+
+    def _view(self, place: Handle) -> View | None:
+        """Give what a call was sent, from the log; None where another program recorded it, or it was erased."""
+        entry = decode_entry(self.store.body(place.dialog, place.seq))
+        if not isinstance(entry, Invocation):
+            return None
+        try:
+            return ModelCall(store=self.store, number=0, handle=place, entry=entry).view()
+        except (NotReproducible, UnknownHandle):
+            return None
+
+    # --- branches ---------------------------------------------------------------------------------------------------------------
+
+    def _sharing(self, spans: Sequence[Span], now: float | None) -> Sharing:
+        """Tell how many living dialogs of the session hold an exchange; nothing is read before somebody asks."""
+        living: list[tuple[tuple[Span, ...], float]] | None = None
+
+        def readers(exchange: Exchange, lifetime: float) -> int:
+            nonlocal living
+            if living is None:
+                shares = [(node.dialog_id, _common(node, spans)) for node in self._others()[-_NEAR:]]
+                living = [(held, self.store.last(dialog).at) for dialog, held in shares if held]
+            first = exchange.first
+            return 1 + sum(
+                1
+                for held, at in living
+                if first is not None and (now is None or now - at <= lifetime) and any(first in span for span in held)
+            )
+
+        return readers
+
+    def _others(self) -> Sequence[Node]:
+        """Give the other dialogs of the session; read anew ever more seldom the more there are, so that a turn costs the same."""
+        self._asked += 1
+        if self._nodes is None or self._asked > len(self._nodes) // _NEAR:
+            nodes = self.store.nodes(self.store.node(self.dialog_id).session_id)
+            self._nodes = [node for node in nodes if node.dialog_id != self.dialog_id]
+            self._asked = 0
+        return self._nodes
+
+
+def _calls_in(store: Store, spans: Iterable[Span]) -> Iterator[Called]:
+    for span in spans:
+        for header in store.headers(span.dialog, span.start, span.stop):
+            if header.kind == "invocation":
+                yield _called(store, span.dialog, header)
+
+
+def _newest_before(store: Store, dialog_id: DialogId, seq: int) -> list[Called]:
+    for header in store.headers(dialog_id, 0, seq, reverse=True):
+        if header.kind == "invocation":
+            return [_called(store, dialog_id, header)]
+    return []
+
+
+def _called(store: Store, dialog_id: DialogId, header: Header) -> Called:
+    entry = decode_entry(store.body(dialog_id, header.seq))
+    model = entry.model if isinstance(entry, Invocation) else ""
+    return Called(Handle(dialog_id, header.seq), entry.at, model)
+
+
+def _answer(store: Store, place: Handle) -> Message | None:
+    """Give the first answer of the model behind a call."""
+    for header in store.headers(place.dialog, place.seq + 1, place.seq + 1 + _ANSWERED):
+        if header.kind == "invocation":
+            return None
+        if header.kind == "message" and header.role in {"assistant", "tool_call"}:
+            entry = decode_entry(store.body(place.dialog, header.seq))
+            return entry.message if isinstance(entry, MessageEntry) else None
+    return None
+
+
+def _common(node: Node, spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Give what another dialog holds of the same entries: of what it inherited, and of its own."""
+    own = Span(node.dialog_id, 0, 2**62)
+    return tuple(span for span in (*node.ranges, own) if any(_overlap(span, each) for each in spans))
+
+
+def _overlap(one: Span, other: Span) -> bool:
+    return one.dialog == other.dialog and one.start < other.stop and other.start < one.stop
+
+
+def rates_of(model: str, at: float) -> Rates | None:
+    """Give what a token costs at a time; None where nobody lists the model, or its price is not known."""
+    try:
+        return rates(model, at=at) if model else None
+    except UnknownModel:
+        return None

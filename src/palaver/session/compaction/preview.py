@@ -1,0 +1,144 @@
+"""Compacting in two steps: a preview that says what would go and what would stand for it, then approval or rejection, both recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from palaver.context import Composed, Summarized
+from palaver.log import Entry, Handle
+from palaver.messages.said import words_of
+from palaver.session.compaction.attempts import rejection
+from palaver.session.compaction.committing import MARGIN
+from palaver.view import Block, Exchange, Omission, View
+
+__all__ = ["CompactionPreview", "place_of", "text_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompactionPreview:
+    """A compaction that was not made yet: nothing is written before `approve` or `reject`.
+
+    Attributes:
+        before: The view as it stands.
+        composed: The view as it would be, and the plan that leads to it.
+        summarized: What became of the summary; None where none was asked for.
+        focus: What was to be dwelt on.
+        kept: How many exchanges stay because of that.
+        attempt: What is recorded of it either way.
+    """
+
+    before: View
+    composed: Composed
+    summarized: Summarized | None = None
+    focus: str = ""
+    kept: int = 0
+    attempt: Mapping[str, Any] = field(default_factory=dict)
+    commit: Callable[[Composed, Mapping[str, Any]], Handle] = field(repr=False, compare=False)
+    annotate: Callable[[Entry], Handle] = field(repr=False, compare=False)
+
+    @property
+    def tokens_before(self) -> int:
+        """The size of the view as it stands, in tokens."""
+        return self.composed.tokens_before
+
+    @property
+    def tokens_after(self) -> int:
+        """The size of the view as it would be."""
+        return self.composed.tokens_after
+
+    @property
+    def worthwhile(self) -> bool:
+        """Whether the view would become smaller by enough to be committed."""
+        return self.tokens_after <= self.tokens_before * (1 - MARGIN) and self.tokens_after < self.tokens_before
+
+    @property
+    def policy(self) -> str:
+        """The policy that decided; where nothing would change, the one that was asked."""
+        view = self.composed.view
+        if view.policies == self.before.policies:
+            return self.composed.plan.policy
+        return view.policies[-1] if view.policies else self.composed.plan.policy
+
+    @property
+    def summary(self) -> str:
+        """The text that a model made; empty where there is none."""
+        return "" if self.summarized is None or self.refused else self.summarized.summary
+
+    @property
+    def refused(self) -> str:
+        """Why there is no summary although one was asked for; empty where there is, or none was."""
+        return "" if self.summarized is None else self.summarized.refused
+
+    @property
+    def inserted(self) -> tuple[str, ...]:
+        """The texts that would stand for what goes: summary, record, notice."""
+        known = {text_of(exchange) for exchange in self.before.exchanges if exchange.derived}
+        texts = (text_of(exchange) for exchange in self.composed.view.exchanges if exchange.derived)
+        return tuple(text for text in texts if text not in known)
+
+    @property
+    def omitted(self) -> tuple[Omission, ...]:
+        """What would go that is there now, each with its reason and its place."""
+        known = set(self.before.omissions)
+        return tuple(gone for gone in self.composed.view.omissions if gone not in known)
+
+    @property
+    def shortened(self) -> tuple[Handle, ...]:
+        """The blocks that would be shown in another form than now."""
+        known = {block.origin for block in _blocks(self.before) if block.reason is not None}
+        changed = (block.origin for block in _blocks(self.composed.view) if block.reason is not None)
+        return tuple(place for place in changed if place is not None and place not in known)
+
+    def approve(self) -> Handle:
+        """Make it: one entry of the log, from which later views start. `Dialog.undo` takes it back.
+
+        Raises:
+            Conflict: Another compaction was committed meanwhile.
+            InvalidInput: The view would not become smaller by enough.
+        """
+        return self.commit(self.composed, self.attempt)
+
+    def reject(self, reason: str = "") -> Handle:
+        """Leave the view as it is, and have the log say so: also that a summariser failed, which the next attempt heeds."""
+        return self.annotate(rejection(self.attempt, reason, (self.tokens_before, self.tokens_after)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give it as JSON values."""
+        return {
+            "policy": self.policy,
+            "tokens_before": self.tokens_before,
+            "tokens_after": self.tokens_after,
+            "worthwhile": self.worthwhile,
+            "omitted": [
+                {"place": place_of(gone), "reason": gone.reason.value, "messages": gone.messages, "bytes": gone.size}
+                for gone in self.omitted
+            ],
+            "shortened": [str(place) for place in self.shortened],
+            "inserted": list(self.inserted),
+            "summary": self.summary,
+            "refused": self.refused,
+            "focus": self.focus,
+            "kept": self.kept,
+            "attempt": dict(self.attempt),
+        }
+
+
+def place_of(gone: Omission) -> str:
+    """Name what is left out as it is recalled: a handle, or a run of entries with both ends."""
+    if gone.span is None:
+        return str(gone.handle)
+    first = Handle(gone.span.dialog, gone.span.start)
+    return str(first) if len(gone.span) == 1 else f"{first}-{gone.span.stop - 1}"
+
+
+def _blocks(view: View) -> Iterator[Block]:
+    yield from view.system
+    for exchange in view.exchanges:
+        yield from exchange.blocks()
+
+
+def text_of(exchange: Exchange) -> str:
+    """Give all words of an exchange."""
+    return "\n".join(words_of(block.content) for block in exchange.blocks())

@@ -1,0 +1,214 @@
+"""Proposing a compaction: what code makes of the view for what is wanted, a summary beside it where one is asked for, and the preview of both."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+from palaver.context import Composed, Summarized, Summarizer, summarized
+from palaver.context.summary import HEADINGS, SECONDS, Breaker
+from palaver.context.triggers import MANUAL, Fired
+from palaver.errors import InfeasibleBudget
+from palaver.log import Entry, Handle, Span
+from palaver.session.calls.composing import BudgetLike, Composing, PolicyLike
+from palaver.session.compaction.attempts import attempt_of, breaker_of
+from palaver.session.compaction.preview import CompactionPreview, text_of
+from palaver.store.protocol import Store
+from palaver.tokens import Budget
+from palaver.tools.aside import aside
+from palaver.tools.portal import run_sync
+from palaver.view import View
+
+__all__ = ["ASKED_FOR", "CompactionWish", "apropose", "propose"]
+
+_SHARE = 0.5
+"""The share of its size that a view keeps where nobody says how small it is to be."""
+
+_FOR_SUMMARY = 0.2
+"""The share of the room that is left for a summary."""
+
+_WORD = 4
+"""Letters of a word by which a focus finds exchanges: shorter ones are everywhere."""
+
+
+ASKED_FOR = Fired(MANUAL, "")
+"""What is recorded of a compaction that somebody asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionWish:
+    """What is wanted of a compaction.
+
+    Attributes:
+        policy: The policy; None for `palaver`.
+        focus: What to dwell on: exchanges that hold one of its words stay, as far as there is room, and a summariser is told.
+        budget: What one request may occupy then; None for half of what it occupies now, or the policy's own budget where that is less.
+        summarizer: What summarises beside the record; None for nothing.
+        model: The model whose tokens count; the one in force when empty.
+        trigger: Why it is made.
+        seconds: After so many seconds an answer of the summariser is given up.
+        input_tokens: What the summariser can read at once, in tokens.
+    """
+
+    policy: PolicyLike | None = None
+    focus: str = ""
+    budget: BudgetLike | None = None
+    summarizer: Summarizer | None = None
+    model: str = ""
+    trigger: Fired = ASKED_FOR
+    seconds: float = SECONDS
+    input_tokens: int = 100_000
+
+
+class Compactable(Protocol):
+    """What a compaction needs of a dialog."""
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The entries that it holds."""
+        ...
+
+    @property
+    def store(self) -> Store:
+        """Where they lie."""
+        ...
+
+    def commit(self, what: Composed, *, attempt: Mapping[str, Any] | None) -> Handle:
+        """Write a smaller view down."""
+        ...
+
+    def annotate(self, entry: Entry) -> Handle:
+        """Add an entry beside the turn."""
+        ...
+
+
+def propose(dialog: Compactable, ready: Composing, wish: CompactionWish) -> CompactionPreview:
+    """Preview a compaction of what is ready for it; without a summariser nothing waits, so that no loop is begun."""
+    if wish.summarizer is not None:
+        return run_sync(partial(apropose, dialog, ready, wish))
+    return _preview(dialog, ready, wish, _by_code(ready, wish), None)
+
+
+async def apropose(dialog: Compactable, ready: Composing, wish: CompactionWish) -> CompactionPreview:
+    """Preview a compaction of what is ready for it, with a summary where one is asked for."""
+    made = await aside(partial(_by_code, ready, wish))
+    breaker = breaker_of(dialog.store, dialog.spans)
+    if wish.trigger.trigger == MANUAL:  # somebody wants it: however often it failed, it is asked
+        breaker = Breaker(failures=breaker.failures)
+    return _preview(dialog, ready, wish, made, await _by_model(ready, wish, made, breaker))
+
+
+def _preview(
+    dialog: Compactable, ready: Composing, wish: CompactionWish, made: _Made, summary: Summarized | None
+) -> CompactionPreview:
+    return CompactionPreview(
+        before=ready.view,
+        composed=made.composed if summary is None else summary.composed,
+        summarized=summary,
+        focus=wish.focus,
+        kept=made.kept,
+        attempt=attempt_of(wish.trigger, wish.focus, summary),
+        commit=lambda composed, attempt: dialog.commit(composed, attempt=attempt),
+        annotate=dialog.annotate,
+    )
+
+
+# --- by code, and by a model --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Made:
+    """A plan that code made.
+
+    Attributes:
+        composed: The view as it would be.
+        target: What one request may occupy then.
+        kept: How many exchanges stay because of the focus.
+    """
+
+    composed: Composed
+    target: Budget
+    kept: int
+
+
+def _by_code(ready: Composing, wish: CompactionWish) -> _Made:
+    """Plan a compaction without a model.
+
+    Raises:
+        InfeasibleBudget: What every view must hold is larger than the budget that was given.
+    """
+    view = ready.view
+    size = ready.ledger.meter.view(view).total
+    target = ready.budget
+    if wish.budget is None:
+        target = Budget.of_input(max(1, min(math.ceil(size * _SHARE), target.for_input)))
+    room = target
+    if wish.summarizer is not None:
+        room = Budget.of_input(max(1, math.ceil(target.for_input * (1 - _FOR_SUMMARY))))
+    kept = _focused(view, wish.focus)
+    try:
+        return _made(ready, view, kept, room, target)
+    except InfeasibleBudget as error:
+        if wish.budget is None:  # nobody said how small: as small as there can be
+            target = Budget.of_input(error.needed if error.needed < size else max(size, error.needed))
+        elif wish.summarizer is None:
+            raise
+    return _made(ready, view, (), target, target)  # without room for a summary
+
+
+def _made(ready: Composing, view: View, kept: Sequence[int], room: Budget, target: Budget) -> _Made:
+    """Compose; of the exchanges that the focus names the newest stay, as many as there is a view with."""
+    while kept:
+        made = _holding(ready, view, kept, room)
+        if made is not None:
+            return _Made(composed=_unpinned(made, view), target=target, kept=len(kept))
+        kept = kept[len(kept) // 2 + 1 :]
+    return _Made(composed=ready.composed(room), target=target, kept=0)
+
+
+def _holding(ready: Composing, view: View, kept: Sequence[int], room: Budget) -> Composed | None:
+    """Compose so that some exchanges stay; None where there is no such view, or the policy alone cannot make it: the focus shall cost no record."""
+    held = tuple(replace(x, pinned=True) if n in kept else x for n, x in enumerate(view.exchanges))
+    try:
+        made = ready.composed(room, replace(view, exchanges=held))
+    except InfeasibleBudget:
+        return None
+    return None if made.fallback else made
+
+
+def _unpinned(made: Composed, view: View) -> Composed:
+    """Give a composed view whose exchanges are pinned where the log pins them: that the focus held them is no fact of the log."""
+    pinned = {exchange.first: exchange.pinned for exchange in view.exchanges if exchange.first is not None}
+    shown = tuple(
+        replace(x, pinned=x.pinned if x.first is None else pinned.get(x.first, x.pinned)) for x in made.view.exchanges
+    )
+    return replace(made, view=replace(made.view, exchanges=shown))
+
+
+def _focused(view: View, focus: str) -> tuple[int, ...]:
+    """Give the exchanges that hold a word of a focus of four letters or more; where those are most of them, the newest quarter of all."""
+    words = {word.casefold() for word in focus.split() if len(word) >= _WORD}
+    said = {n: text_of(x).casefold() for n, x in enumerate(view.exchanges) if words and not x.derived}
+    found = tuple(n for n, text in said.items() if any(word in text for word in words))
+    return found if 2 * len(found) <= len(view.exchanges) else found[-(len(view.exchanges) // 4) :]
+
+
+async def _by_model(ready: Composing, wish: CompactionWish, made: _Made, breaker: Breaker) -> Summarized | None:
+    """Have the summariser put its words beside the record; None where none was asked for. Whatever goes wrong, the plan stands."""
+    if wish.summarizer is None:
+        return None
+    return await summarized(
+        ready.view,
+        made.composed,
+        wish.summarizer,
+        made.target,
+        ready.ledger,
+        headings=getattr(ready.manager, "headings", ()) or HEADINGS,
+        focus=wish.focus,
+        input_tokens=wish.input_tokens,
+        breaker=breaker,
+        seconds=wish.seconds,
+    )

@@ -1,0 +1,257 @@
+"""A branch: the entries of one dialog as this process knows them, how they are read, and the one way to add to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import Self, TextIO
+
+from palaver.errors import InvalidInput
+from palaver.ids import SessionId
+from palaver.log import Entry, Handle, Header, Label, Node, Pin, Place, Span, draft
+from palaver.messages import Content, InvokeCost, Message
+from palaver.session.branches.differing import BranchDifference, difference
+from palaver.session.branches.merging import ROOM, Branching, account
+from palaver.session.branches.overview import message_line
+from palaver.session.carried.follower import Follower
+from palaver.session.reading.marks import labels_in, pins_in
+from palaver.session.reading.recalling import recall, whole
+from palaver.session.reading.transcript import Messages, Stretch, stretches
+from palaver.store.protocol import Store
+
+__all__ = ["Branch"]
+
+
+class Branch:
+    """One dialog's log up to the newest entry that this process wrote, or was told of by `reload`.
+
+    Every write is compared with that: when another writer was first, `Conflict` is raised and nothing was written.
+
+    Attributes:
+        store: Where the log lies.
+        dialog_id: The opaque id, 32 hexadecimal digits.
+        session_id: The session's opaque id.
+        owner: The agent that owns it.
+    """
+
+    def __init__(self, store: Store, node: Node, follower: Follower | None) -> None:
+        self.store = store
+        self.dialog_id = node.dialog_id
+        self.session_id: SessionId = node.session_id
+        self.owner = node.owner
+        self._node = node
+        self._follower = follower
+        self._last: Header = store.last(node.dialog_id)
+        self._tell()
+
+    @cached_property
+    def _inherited(self) -> tuple[Stretch, ...]:
+        return stretches(self.store, self._node.ranges)[0]
+
+    def _held(self) -> tuple[Stretch, ...]:
+        """Give all that the dialog holds, its own entries last."""
+        own = Span(self.dialog_id, 0, self._last.seq + 1)
+        return (
+            (*self._inherited, Stretch(own, 0, self._node.inherited, self._last.number))
+            if len(own)
+            else self._inherited
+        )
+
+    def _spans(self) -> list[Span]:
+        return [stretch.span for stretch in self._held()]
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """The entries that it holds, its ancestors' first."""
+        return tuple(self._spans())
+
+    @property
+    def _count(self) -> int:
+        return self._node.inherited + self._last.number
+
+    # --- reading ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> Messages:
+        """All messages, oldest first: a read-only snapshot."""
+        return Messages(self.store, self._held(), self._count)
+
+    @property
+    def head(self) -> Message | None:
+        """The first message, or None."""
+        return self.messages[0] if self._count else None
+
+    @property
+    def tail(self) -> Message | None:
+        """The last message, or None."""
+        return self.messages[-1] if self._count else None
+
+    @property
+    def cost(self) -> InvokeCost:
+        """Tokens and dollars of all messages added up; reads all of them."""
+        return sum((message.cost for message in self.messages.bare()), InvokeCost())
+
+    def overview(
+        self,
+        remove_tail: bool = False,  # noqa: FBT001, FBT002 - may be given by position, as its users are used to
+        max_length: int = 100,
+        stream: TextIO | None = None,
+        divider: bool = False,  # noqa: FBT001, FBT002 - a public signature
+    ) -> str:
+        """Give the messages for people, a line each.
+
+        Args:
+            remove_tail: Whether to leave the last message out.
+            max_length: After how many characters a message is cut, and ends in `...`.
+            stream: Where the text is written to as well.
+            divider: Whether to put a ruler between the lines.
+        """
+        count = self._count - 1 if remove_tail else self._count
+        lines = (
+            message_line(i, message, max_length) for i, message in zip(range(count), self.messages.bare(), strict=False)
+        )
+        text = ("\n" + "-" * 40 + "\n" if divider else "\n").join(lines)
+        if stream is not None:
+            stream.write(text + "\n")
+        return text
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether an agent began a turn here and has not ended it."""
+        return self._last.open_turn >= 0
+
+    @property
+    def labels(self) -> Mapping[Handle, str]:
+        """The labels in force; reads the headers of the whole dialog."""
+        return labels_in(self.store, self._spans())
+
+    @property
+    def pins(self) -> tuple[Handle, ...]:
+        """The pinned entries, in the order of pinning; reads the headers of the whole dialog."""
+        return pins_in(self.store, self._spans())
+
+    def recall(self, handle: Handle | str) -> Entry | Content:
+        """Give back what a handle stands for: an entry, or one block; from any branch of the session.
+
+        Args:
+            handle: The handle, or its printed form as it stands in a placeholder.
+
+        Raises:
+            InvalidHandle: It is not spelt like one.
+            UnknownHandle: The session has no such entry or block.
+        """
+        return recall(self.store, self.session_id, handle)
+
+    def diff(self, other: Branch) -> BranchDifference:
+        """Compare with another branch of the session: what both begin with, and what each holds alone.
+
+        Raises:
+            InvalidInput: It is of another session.
+        """
+        self._require_kin(other)
+        return difference(self.store, self.dialog_id, self._spans(), other.dialog_id, other._spans())
+
+    def _require_kin(self, other: Branch) -> None:
+        if (other.store, other.session_id) != (self.store, self.session_id):
+            raise InvalidInput(f"Dialog {other.dialog_id[:12]} is no branch of session {self.session_id[:12]}.")
+
+    # --- writing ----------------------------------------------------------------------------------------------------------------
+
+    def record(self, *entries: Entry) -> tuple[Handle, ...]:
+        """Append entries that belong to the turn, all or none, and give their handles.
+
+        Raises:
+            Conflict: Another writer was first; nothing was written.
+            IllegalEntry: One of them may not stand there.
+        """
+        drafts, continues = [], self._last.response
+        media: list[bytes] = []
+        for entry in entries:
+            ready, payloads = draft(entry, continues=continues)
+            media += payloads.values()
+            continues = ready.response or continues
+            drafts.append(ready)
+        self._keep(media)
+        headers = self.store.append(self.dialog_id, drafts, self._last.turn_head)
+        self._keep(media)
+        if headers:
+            self._last = headers[-1]
+            self._tell()
+        return tuple(Handle(self.dialog_id, header.seq) for header in headers)
+
+    def annotate(self, entry: Entry) -> Handle:
+        """Add an entry that may stand beside a turn (a label, a decision, a late result), and give its handle.
+
+        It never makes a turn fail. What another writer said meanwhile stays unknown until `reload`.
+
+        Raises:
+            IllegalEntry: It may not stand there.
+        """
+        ready, payloads = draft(entry)
+        self._keep(payloads.values())
+        header = self.store.annotate(self.dialog_id, ready)
+        self._keep(payloads.values())
+        return self._took(header)
+
+    def _keep(self, media: Iterable[bytes]) -> None:
+        """Make media durable before an entry names them; and again behind it, should an erasure of others that showed them have come between."""
+        for payload in media:
+            self.store.put_blob(payload)
+
+    def _took(self, header: Header) -> Handle:
+        """Take note of an entry that was written beside the turn."""
+        if header.turn_head == self._last.turn_head:
+            self._last = header
+            self._tell()
+        return Handle(self.dialog_id, header.seq)
+
+    def merge(self, branch: Branch, summary: str | None = None, *, room: int = ROOM) -> Handle:
+        """Tell this dialog what happened on another branch, by one entry beside the turn, and give its handle.
+
+        The entry names the branch, the place where the two went apart and the entries it was made of; it speaks as a summary, with the lowest
+        trust among them. The branch stays as it is; what it says later can be merged later, and nothing is told twice.
+
+        Args:
+            branch: The branch.
+            summary: What happened, in words; when not given, code tells it: what was asked, files, commands, errors, the last words, each
+                with its handle.
+            room: Tokens that an account by code may have.
+
+        Raises:
+            InvalidInput: It is of another session, or says nothing that this dialog does not hold or was not told.
+        """
+        self._require_kin(branch)
+        pair = Branching(branch.dialog_id, branch._spans(), self._spans())
+        return self.annotate(account(self.store, self.session_id, pair, summary, room))
+
+    def reload(self) -> Self:
+        """Take note of what other writers have appended, and give the dialog itself."""
+        self._last = self.store.last(self.dialog_id)
+        self._tell()
+        return self
+
+    def label(self, handle: Handle | str, label: str | None) -> Handle:
+        """Name an entry for people; None takes the name away. No model sees it.
+
+        Raises:
+            InvalidHandle: It is no handle, or not spelt like one.
+            UnknownHandle: The session has no such dialog.
+        """
+        return self.annotate(Label(target=self._place(handle), label=label))
+
+    def pin(self, handle: Handle | str, *, pinned: bool = True) -> Handle:
+        """Keep an entry in every view, or no longer.
+
+        Raises:
+            InvalidHandle: It is no handle, or not spelt like one.
+            UnknownHandle: The session has no such dialog.
+        """
+        return self.annotate(Pin(target=self._place(handle), pinned=pinned))
+
+    def _place(self, handle: Handle | str) -> Place:
+        found = whole(self.store, self.session_id, handle)
+        return Place(dialog=found.dialog, seq=found.seq, block=found.block)
+
+    def _tell(self) -> None:
+        if self._follower is not None:
+            self._follower.follow(self.store, self._node, self._last.seq)

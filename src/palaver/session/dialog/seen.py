@@ -1,0 +1,321 @@
+"""A branch as a model sees it: its views, the requests that are compiled from them, and what makes a view smaller."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
+
+from palaver.context import DEFAULT_POLICY, Composed
+from palaver.context.triggers import Figures
+from palaver.errors import InvalidInput
+from palaver.ids import BlobId, now
+from palaver.log import Entry, Handle, Node
+from palaver.messages import Content
+from palaver.prompts import Runtime
+from palaver.session.calls.booking import Books, rates_of
+from palaver.session.calls.composing import NO_LIMIT, BudgetLike, Composing, PolicyLike, composing, tokens_of
+from palaver.session.calls.invocations import Invocations, Latest, latest, recorded
+from palaver.session.calls.quarantining import blamed, lifting, quarantine_of
+from palaver.session.carried.follower import Follower
+from palaver.session.compaction.attempts import figures_of
+from palaver.session.compaction.committing import MARGIN, compaction, in_one_step, undoing
+from palaver.session.compaction.preview import CompactionPreview
+from palaver.session.compaction.proposing import CompactionWish, apropose, propose
+from palaver.session.dialog.branch import Branch
+from palaver.session.dialog.constraining import DialogConstraints
+from palaver.session.dialog.keywords import keywords_of
+from palaver.session.reading.marks import quarantined_in
+from palaver.session.reading.recalling import whole
+from palaver.store.protocol import Store
+from palaver.tools.aside import aside
+from palaver.view import Folding, Plan, View, apply, fold, header_at
+from palaver.wire import Call, Compiled, Profile, Request
+from palaver.wire import compile as compile_request
+from palaver.wire import profile as find_profile
+
+__all__ = ["SeenBranch"]
+
+
+class SeenBranch(Branch):
+    """A branch as a model sees it. The log below knows nothing of views; whatever is left out of one is an entry of the log, or nothing."""
+
+    def __init__(self, store: Store, node: Node, follower: Follower | None) -> None:
+        super().__init__(store, node, follower)
+        self._folding = Folding(store, node)
+        self._call: Latest | None = None
+        self._books = Books(store, node.dialog_id)
+        self._compiled = Compiled()
+
+    @property
+    @abstractmethod
+    def runtime(self) -> Runtime:
+        """What paths and names are resolved with."""
+
+    @abstractmethod
+    def derive(self, view: View) -> Self:
+        """Give a dialog that is never written back: its view is this one, its messages are what the model sees of it."""
+
+    # --- views ------------------------------------------------------------------------------------------------------------------
+
+    def _seen(self, at: int | None) -> View:
+        """Give everything up to an own entry: from the view before and what came since where there is one, an earlier one by itself."""
+        upto = self._last if at in {None, self._last.seq} else header_at(self.store, self.dialog_id, at)
+        if upto.seq >= self._folding.at:
+            return self._folding.view(upto)
+        return fold(self.store, self.dialog_id, upto.seq)
+
+    def view(
+        self,
+        policy: PolicyLike | None = None,
+        budget: BudgetLike | None = None,
+        at: int | None = None,
+        *,
+        model: str = "",
+    ) -> View:
+        """Give what the model is to see: everything, or what a policy makes of it. Nothing is written.
+
+        Args:
+            policy: A policy or context manager, its name or its configuration; with a budget alone, the policy `palaver`.
+            budget: What one request may occupy, in tokens.
+            at: The number of the last own entry to take into account: an earlier view; the newest known when not given.
+            model: The model that counts; the one in force when not given.
+
+        Raises:
+            InfeasibleBudget: What must be sent is larger than the budget.
+            UnknownPolicy: There is none of this name.
+        """
+        if policy is None and budget is None:
+            return self._seen(at)
+        return self.compose(DEFAULT_POLICY if policy is None else policy, budget, at, model=model).view
+
+    def compose(
+        self,
+        policy: PolicyLike,
+        budget: BudgetLike | None = None,
+        at: int | None = None,
+        *,
+        model: str = "",
+        view: View | None = None,
+        when: float | None = None,
+    ) -> Composed:
+        """Preview what a policy would do: the view, the plan it comes from and the sizes before and after. As `view`.
+
+        A policy with a schedule is told of the calls that the log records, of what the provider said of the last one, of the living branches
+        that share the prefix, and of the model's prices; the room is corrected by what the provider counted (docs/scheduling.md).
+
+        Args:
+            policy: As for `view`.
+            budget: As for `view`.
+            at: As for `view`.
+            model: As for `view`.
+            view: A view made from the dialog's, in its place.
+            when: When the model will be called, in seconds since 1970-01-01 UTC; not known when not given, and then no cache is taken for cold.
+        """
+        ready = self._composing(policy, budget, at, model)
+        return (self._booked(ready, when) if at is None else ready).composed(view=view)
+
+    def _composing(self, policy: PolicyLike, budget: BudgetLike | None, at: int | None, model: str) -> Composing:
+        ready = composing(
+            self._seen(at), policy, budget, model, runtime=self.runtime, derive=self.derive, sources=self._recorded
+        )
+        return replace(ready, ledger=self._books.measuring(ready.ledger, ready.model))
+
+    def _recorded(self, handle: Handle) -> Content | None:
+        found = self.recall(handle)
+        return None if isinstance(found, Entry) else found
+
+    def _booked(self, ready: Composing, when: float | None) -> Composing:
+        """Tell a policy with a schedule what the log says of its calls, and what its model costs."""
+        books = self._books.ledger(ready.ledger, self._spans(), ready.model, when)
+        return replace(ready, ledger=books, prices=rates_of(ready.model, self._last.at))
+
+    @property
+    def constraints(self) -> DialogConstraints:
+        """What the user said must or must not be, as it holds now, with `add` and `remove`. Costs what the view has."""
+        return DialogConstraints(self._seen(None), self._recorded, self.annotate)
+
+    def figures(self, *, at: float | None = None, model: str = "") -> Figures:
+        """Give what triggers look at (`palaver.context.triggers`), without the provider's word.
+
+        Args:
+            at: The time by which it is idle, in seconds since 1970-01-01 UTC; that of the clock when not given.
+            model: The model that counts; the one in force when not given.
+        """
+        seen = self._seen(None)
+        counting = model or seen.model
+        size = self._books.measured(counting).meter.view(seen).total
+        return figures_of(seen, size, self.store, self._spans(), now() if at is None else at, counting)
+
+    # --- requests ---------------------------------------------------------------------------------------------------------------
+
+    def request(
+        self,
+        profile: Profile | str,
+        model: str,
+        *,
+        policy: PolicyLike | None = None,
+        budget: BudgetLike | None = None,
+        at: int | None = None,
+        **call: Any,  # noqa: ANN401 - the fields of a Call
+    ) -> Request:
+        """Compile the request that a provider gets. Nothing is sent and nothing is written.
+
+        Args:
+            profile: The provider's profile, or its name.
+            model: The model.
+            policy: As for `view`.
+            budget: As for `view`.
+            at: As for `view`.
+            call: Further fields of `palaver.wire.Call`, such as `max_tokens`, `tool_choice` or `then`.
+
+        Raises:
+            UnknownProfile: There is none of this name.
+            InfeasibleBudget: What must be sent is larger than the budget.
+            InvalidRequest: The request breaks a rule of its provider: a defect of palaver.
+        """
+        known = find_profile(profile, model) if isinstance(profile, str) else profile
+        view = self.view(policy, budget, at, model=model)
+        asked = Call(model=model, **call)
+        request = compile_request(
+            view, known, asked, lambda digest: self.store.blob(BlobId(digest)), compiled=self._compiled
+        )
+        request.check()
+        return request
+
+    def record_call(self, request: Request, decision: Mapping[str, Any] | None = None) -> Handle:
+        """Record that a model is asked, and what it sees, so that `invocations` gives it back to the byte.
+
+        Costs what changed since the call before; belongs before the call, so that a crash during it leaves a trace.
+
+        Args:
+            request: The request.
+            decision: What a schedule decided before this call (`Composed.plan.details`), to be kept with it.
+
+        Raises:
+            InvalidInput: The request was not compiled from a view of this dialog.
+        """
+        before = self._call or latest(self.store, self.dialog_id)
+        entry, call = recorded(self._seen, self.dialog_id, request, before, decision)
+        place = self.annotate(entry)
+        self._call = call._replace(seq=place.seq)
+        if request.view is not None:
+            self._books.took(place, request.view)
+        return place
+
+    @property
+    def invocations(self) -> Invocations:
+        """The model calls that were recorded, each with what it saw; reads the headers of the whole dialog."""
+        return Invocations(self.store, self._spans())
+
+    # --- what is refused is set aside --------------------------------------------------------------------------------------------
+
+    @property
+    def quarantined(self) -> Mapping[Handle, str]:
+        """What is set aside here, and why, in that order; reads the headers of the whole dialog."""
+        return quarantined_in(self.store, self._spans())
+
+    def quarantine(self, handle: Handle | str, reason: str = "") -> Handle:
+        """Set a block aside that a provider refuses: views of this dialog, and of forks to come, show a placeholder with its handle.
+
+        The log keeps the original, and `recall` gives it. A call keeps its name and its result, and loses its arguments.
+
+        Args:
+            handle: The block, or an entry with all its blocks.
+            reason: Why, for people.
+
+        Raises:
+            InvalidHandle: It is no handle, or it names an entry that no view shows.
+            UnknownHandle: The session has no such entry or block.
+        """
+        return self.annotate(quarantine_of(self.store, self.session_id, handle, reason))
+
+    def lift_quarantine(self, handle: Handle | str, reason: str = "") -> Handle:
+        """Show again what was set aside, by an entry of its own.
+
+        Raises:
+            InvalidHandle: It is no handle, or not spelt like one.
+            UnknownHandle: The session has no such dialog.
+            InvalidInput: It is not in quarantine here.
+        """
+        place = whole(self.store, self.session_id, handle)
+        return self.annotate(lifting(place, self.quarantined, reason))
+
+    def blamed(self, request: Request, words: str) -> Handle | None:
+        """Find the block that a provider's refusal is about, from the place in the request that it names; None where it names none.
+
+        Args:
+            request: The request that was refused.
+            words: What the provider said, as in `str(error)`: `messages.3.content.0.image: Could not process image`.
+        """
+        return blamed(self.store, request, words)
+
+    # --- smaller views ----------------------------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        what: Composed | Plan | View,
+        *,
+        model: str = "",
+        margin: float = MARGIN,
+        attempt: Mapping[str, Any] | None = None,
+    ) -> Handle:
+        """Write a smaller view down as one entry, from which later views start. The log keeps everything, and `undo` takes it back.
+
+        Args:
+            what: What `compose` gave; or a plan for the view as it stands; or a view made from this dialog's.
+            model: The model whose tokens count, for a plan or a view; the one in force when not given.
+            margin: By which share the view must become smaller.
+            attempt: How it came about, to be kept with the entry; JSON values.
+
+        Raises:
+            Conflict: Another compaction was committed since the view was made.
+            InvalidInput: It is a view of another dialog, is not smaller by the margin, or leaves out what every view must hold.
+        """
+        if isinstance(what, Composed):
+            view, before, after = what.view, what.tokens_before, what.tokens_after
+        else:
+            view = apply(self._seen(None), what) if isinstance(what, Plan) else what
+            before, after = tokens_of(self._seen(view.at), model), tokens_of(view, model)
+        if view.dialog_id != self.dialog_id:
+            raise InvalidInput(f"This is a view of dialog {view.dialog_id}, not of {self.dialog_id}.")
+        by = view.policies[-1] if view.policies else ""
+        make = partial(
+            compaction, self.store, view, policy=by, before=before, after=after, margin=margin, attempt=attempt
+        )
+        return self._took(in_one_step(self.store, self.dialog_id, make))
+
+    @keywords_of(CompactionWish)
+    def compact(self, wish: CompactionWish) -> CompactionPreview:
+        """Look at what a compaction would do, at any time: nothing is written before `approve()` or `reject()` on what this gives.
+
+        Raises:
+            InfeasibleBudget: What every view must hold is larger than the budget that was given.
+            UnknownPolicy: There is none of this name.
+        """
+        return propose(self, self._wished(wish), wish)
+
+    @keywords_of(CompactionWish)
+    async def acompact(self, wish: CompactionWish) -> CompactionPreview:
+        """Look at what a compaction would do; as `compact`, for asynchronous callers. Cancelling it leaves nothing behind."""
+        return await apropose(self, await aside(partial(self._wished, wish)), wish)
+
+    def _wished(self, wish: CompactionWish) -> Composing:
+        counting = wish.model or self._seen(None).model
+        budget = wish.budget if wish.budget is not None or counting else NO_LIMIT
+        return self._composing(wish.policy or "palaver", budget, None, counting)
+
+    def undo(self) -> Handle:
+        """Undo the newest commit that is not undone yet, by an entry of its own: what that commit left out is back.
+
+        Commits are a stack: a second undo takes back the commit before, an undo after a new commit that one. To have an undone commit
+        again, commit anew.
+
+        Raises:
+            Conflict: Another compaction was committed since the last `reload`.
+            InvalidInput: The dialog has no compaction of its own, or every one is undone; one that it inherited is undone where it was made.
+        """
+        make = partial(undoing, self.store, self.dialog_id, at=self._last.seq)
+        return self._took(in_one_step(self.store, self.dialog_id, make))
