@@ -235,7 +235,7 @@ def test_file_tools_answer_with_data_whatever_a_model_gives() -> None:
     assert "end\n2\tnext" in use(tools, "file_read", dialog, path="long", from_character=20_000)[0]
     use(tools, "file_delete", dialog, path="long")
     assert "Deleted" in use(tools, "file_delete", dialog, path="a.md")[0]
-    assert use(tools, "file_list", dialog)[0] == "There are no such files."
+    assert use(tools, "file_list", dialog)[0] == "There are no files."
 
 
 def test_core_and_archival_tools_answer_with_data() -> None:

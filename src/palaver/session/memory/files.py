@@ -18,7 +18,7 @@ from palaver.messages.normalize import clean_text, is_clean
 from palaver.session.memory.notes import Held, Note, Notes, replaced_once
 from palaver.session.memory.patterns import Pattern
 
-__all__ = ["File", "Files", "Found", "Grep"]
+__all__ = ["File", "Files", "Found", "Grep", "search"]
 
 LARGEST = 256_000
 """Characters that a file may have: each writing is an entry of its own."""
@@ -36,6 +36,9 @@ _SHOWN = 400
 _KIND = "palaver.file"
 _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\\:*?\"<>|]{1,255}\Z")
 """What a name may hold: nothing that ends a line where names are listed, or turns it round."""
+
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_MOST_EITHER = 64
 
 _QUOTED = 80
 """Characters of what cannot be a name that are said again."""
@@ -116,13 +119,18 @@ class Files:
         standing = self._standing()
         return tuple(standing[path] for path in sorted(standing) if path.startswith(begin))
 
-    def glob(self, pattern: str) -> tuple[File, ...]:
+    def glob(self, pattern: str, *, ignore_case: bool = False) -> tuple[File, ...]:
         """Give the files whose name fits a pattern, by name: `*` and `?` stay within a folder, `**` goes through them.
 
-        A pattern without `/` is looked for in every folder.
+        A pattern without `/` is looked for in every folder; `{a,b}` stands for either.
+
+        Args:
+            pattern: The pattern.
+            ignore_case: Whether capitals do not matter.
         """
-        fits = _glob(pattern)
-        return tuple(file for file in self.list() if fits(file.path))
+        fold = str.casefold if ignore_case else str
+        fits = [_glob(each) for each in _either(fold(pattern))]
+        return tuple(file for file in self.list() if any(each(fold(file.path)) for each in fits))
 
     def grep(
         self, pattern: str, *, glob: str = "**", ignore_case: bool = False, limit: int = 100, skip: int = 0
@@ -139,17 +147,7 @@ class Files:
         Raises:
             InvalidInput: The pattern is none, or too large for the text of so many files.
         """
-        wanted, searched = Pattern(pattern, ignore_case=ignore_case), self.glob(glob)
-        if wanted.weight * sum(len(file.text) for file in searched) > _MOST_WORK:
-            raise InvalidInput("The pattern is too large for so much text.", hint="Repeat less, or search fewer files.")
-        found: list[Found] = []
-        for files, file in enumerate(searched):
-            for number, line in enumerate(file.text.splitlines(), 1):
-                if len(found) >= skip + limit:
-                    return Grep(tuple(found[skip:]), more=True, files=files)
-                if wanted.found(line):
-                    found.append(Found(file.path, number, line[:_SHOWN]))
-        return Grep(tuple(found[skip:]), more=False, files=len(searched))
+        return search(self.glob(glob), Pattern(pattern, ignore_case=ignore_case), limit, skip)
 
     def history(self, path: str) -> tuple[File, ...]:
         """Give all that a file ever was, the oldest first; what is to be forgotten for good is erased by these handles."""
@@ -219,6 +217,24 @@ class Files:
         return files
 
 
+def search(files: Sequence[File], wanted: Pattern, limit: int, skip: int) -> Grep:
+    """Find the lines of files that a pattern fits; as `Files.grep`.
+
+    Raises:
+        InvalidInput: The pattern is too large for so much text.
+    """
+    if wanted.weight * sum(len(file.text) for file in files) > _MOST_WORK:
+        raise InvalidInput("The pattern is too large for so much text.", hint="Repeat less, or search fewer files.")
+    found: list[Found] = []
+    for read, file in enumerate(files):
+        for number, line in enumerate(file.text.splitlines(), 1):
+            if wanted.found(line):
+                if len(found) >= skip + limit:
+                    return Grep(tuple(found[skip:]), more=True, files=read)
+                found.append(Found(file.path, number, line[:_SHOWN]))
+    return Grep(tuple(found[skip:]), more=False, files=len(files))
+
+
 def named(path: str) -> str:
     """Give the name of a file in its one spelling: parts with `/` between them, none of which is empty, `.` or `..`.
 
@@ -265,6 +281,18 @@ def _file(note: Note) -> File | None:
     if not isinstance(path, str) or not isinstance(text, str) or note.data.get("deleted"):
         return None
     return File(path, text, note.handle, note.at, str(note.data.get("by", "")))
+
+
+def _either(pattern: str) -> list[str]:
+    """Give the patterns that one with `{a,b}` stands for, itself included, for a name may have braces; at most 64."""
+    done: list[str] = []
+    open_ = [pattern]
+    while open_ and len(done) + len(open_) < _MOST_EITHER:
+        one = open_.pop()
+        done.append(one)
+        if braces := _BRACES.search(one):
+            open_ += [f"{one[: braces.start()]}{each}{one[braces.end() :]}" for each in braces[1].split(",")]
+    return [*done, *open_][:_MOST_EITHER]
 
 
 def _glob(pattern: str) -> Callable[[str], bool]:

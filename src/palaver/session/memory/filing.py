@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
+from palaver.errors import InvalidInput
 from palaver.log import Handle
 from palaver.session.memory.files import File, Files
 from palaver.session.memory.notes import Held
-from palaver.session.memory.offering import MOST, dialog_of, further, told, tool, who
+from palaver.session.memory.offering import FEW, MOST, dialog_of, further, told, tool, who
 from palaver.session.memory.quoting import LONGEST_PAGE
+from palaver.session.memory.readings import looked_for, named_like
 from palaver.tools import CallContext, Function
 
 __all__ = ["file_tools"]
+
+_BREAK = re.compile(r"\n|\\n")
+
+_SAID = 100
+"""Characters of a pattern that are said again."""
 
 
 def file_tools(dialog: Held | None = None) -> tuple[Function, ...]:  # noqa: C901 - seven functions, and nothing but them
@@ -39,10 +48,10 @@ def file_tools(dialog: Held | None = None) -> tuple[Function, ...]:  # noqa: C90
         return told(lambda: _lines(files(context).read(path), first_line, lines, from_character))
 
     def file_list(context: CallContext, folder: str = "", offset: int = 0) -> Any:  # noqa: ANN401 - the same
-        return told(lambda: _names(files(context).list(folder), offset))
+        return told(lambda: _listed(files(context), folder, offset))
 
     def file_glob(pattern: str, context: CallContext, offset: int = 0) -> Any:  # noqa: ANN401 - the same
-        return told(lambda: _names(files(context).glob(pattern), offset))
+        return told(lambda: _globbed(files(context), pattern, offset))
 
     def file_grep(
         pattern: str,
@@ -76,14 +85,16 @@ def file_tools(dialog: Held | None = None) -> tuple[Function, ...]:  # noqa: C90
         tool(file_edit, "Replace a text in a file of this conversation.", {"path": path, **once}, **writes),
         tool(file_list, "List the files of this conversation.", {"folder": "Only below this folder."}),
         tool(
-            file_glob, "Find files of this conversation by name.", {"pattern": "Such as *.md or notes/**/2026-*.txt."}
+            file_glob,
+            "Find files of this conversation by name.",
+            {"pattern": "A glob, such as *.md, *.{md,txt} or notes/**/2026-*.txt; file_grep looks into them."},
         ),
         tool(
             file_grep,
             "Find lines in the files of this conversation.",
             {
-                "pattern": "A regular expression, without references and looking around; each line is looked at by itself.",
-                "files_like": "Only in files whose name fits, such as *.md.",
+                "pattern": "A regular expression as in Rust or Python, such as foo|bar or call\\(x\\), without references and looking around; each line is looked at by itself.",
+                "files_like": "Only in files whose name fits, a glob such as *.md or notes/**.",
             },
         ),
         tool(file_delete, "Delete a file of this conversation.", {"path": path}, **writes),
@@ -127,11 +138,67 @@ def _names(found: tuple[File, ...], offset: int) -> str:
     begin = max(offset, 0)
     shown = [f"{file.path} ({len(file.text):,} characters)" for file in found[begin : begin + MOST * 2]]
     more = further(len(found) > begin + len(shown), begin + len(shown))
-    return "\n".join([*shown, *more]) if shown else "There are no such files."
+    return "\n".join([*shown, *more]) if shown else f"There are no more: {len(found):,} in all."
+
+
+def _listed(files: Files, folder: str, offset: int) -> str:
+    found = files.list(folder)
+    none = f"There is no folder {_short(folder)}. " if folder.strip() else ""
+    return _names(found, offset) if found else f"{none}{_there_are(files)}"
+
+
+def _globbed(files: Files, pattern: str, offset: int) -> str:
+    found = named_like(files, pattern)
+    if not found.files:
+        return f"No name fits {_short(pattern)}. {_there_are(files)}"
+    names = _names(found.files, offset)
+    return f"No name fits {_short(pattern)} as it stands: {found.how}:\n{names}" if found.how else names
 
 
 def _grepped(files: Files, pattern: str, glob: str, offset: int, *, ignore_case: bool) -> str:
-    found = files.grep(pattern, glob=glob, ignore_case=ignore_case, limit=MOST, skip=max(offset, 0))
+    searched, begin = named_like(files, glob), max(offset, 0)
+    if not searched.files:
+        where = "" if glob == "**" else f"No name fits files_like={_short(glob)}, so nothing was searched. "
+        return f"{where}{_there_are(files)}"
+    try:
+        looked = looked_for(searched.files, pattern, ignore_case=ignore_case, limit=MOST, skip=begin)
+    except InvalidInput as error:
+        error.hint = " ".join([error.hint, *_also_named(files, pattern)]).strip()
+        raise
+    found = looked.grep
+    head = [f"No name fits files_like={_short(glob)} as it stands: {searched.how}."] if searched.how else []
+    if looked.none:
+        head.append(f"No line of {found.files:,} files fits {_short(pattern)}, whatever its capitals.")
+        return "\n".join([*head, *_why_not(pattern), *_also_named(files, pattern)])
+    if looked.how:
+        head.append(f"No line fits {_short(pattern)} as it stands: {looked.how}:")
+    elif "\\|" in pattern:
+        head.append("(`\\|` is looked for as a bar here; either of two is `a|b`.)")
     lines = [f"{one.path}:{one.line}: {one.text}" for one in found.found]
-    more = further(found.more, max(offset, 0) + len(lines))
-    return "\n".join([*lines, *more]) if lines or more else "No line fits."
+    return "\n".join([*head, *(lines or ["No more lines fit."]), *further(found.more, begin + len(lines))])
+
+
+def _why_not(pattern: str) -> Iterator[str]:
+    """Say what a pattern has that no line can fit."""
+    if _BREAK.search(pattern):
+        yield "Each line is looked at by itself, so that nothing with a line break in it fits."
+
+
+def _also_named(files: Files, pattern: str) -> Iterator[str]:
+    """Say that a pattern that finds no line finds names."""
+    if pattern.strip() and (found := named_like(files, pattern).files):
+        more = " and others" if len(found) > 1 else ""
+        yield f"It fits a name, {found[0].path}{more}: file_glob finds names, file_grep looks into files."
+
+
+def _there_are(files: Files) -> str:
+    every = files.list()
+    names = ", ".join(file.path for file in every[:FEW])
+    more = f" and {len(every) - FEW:,} more (file_list)" if len(every) > FEW else ""
+    return f"There are: {names}{more}." if every else "There are no files."
+
+
+def _short(pattern: str) -> str:
+    """Quote a pattern, or its beginning; between backticks, so that no backslash in it is doubled."""
+    shown = pattern if len(pattern) <= _SAID else f"{pattern[:_SAID]}…"
+    return f"`{shown}`" if shown.isprintable() and shown else repr(shown)

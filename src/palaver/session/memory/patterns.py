@@ -16,7 +16,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from palaver.errors import InvalidInput
 
-__all__ = ["Pattern"]
+__all__ = ["Pattern", "as_text"]
 
 _LONGEST = 500
 """Characters of a pattern."""
@@ -34,6 +34,7 @@ _PIECE = re.compile(
     re.DOTALL,
 )
 _IN_SET = re.compile(r"\\.|\[:\^?\w+:\]|[\[&~]", re.DOTALL)
+_META = re.compile(r"[\\.+*?()|\[\]{}^$]")
 _SPELT = MappingProxyType({"{": r"\{", r"\Z": r"\z", r"\0": r"\x00"})
 _WORDS = MappingProxyType(
     {
@@ -131,8 +132,13 @@ def _wrong(pattern: str, flags: str, said: str) -> InvalidInput:
     place = f", at character {_place(pattern, len(caret[1]) - len(flags))}" if caret else ""
     return InvalidInput(
         f"{pattern!r} is no pattern: {_WORDS.get(what, what)}{place}.",
-        hint="Write \\ before a character that is meant as it stands.",
+        hint=f"Write \\ before a character that is meant as it stands; as a text it is `{as_text(pattern)}`.",
     )
+
+
+def as_text(text: str) -> str:
+    """Give the expression that finds a text as it stands."""
+    return _META.sub(lambda found: f"\\{found[0]}", text)
 
 
 def _place(pattern: str, spelt: int) -> int:

@@ -5,10 +5,12 @@ Without a dialog they work on the one in which they are called, so that an agent
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from palaver.ids import SessionId
 from palaver.log import Entry, Handle, MessageEntry, Span, decode_entry, lineage
 from palaver.messages.said import words_of
 from palaver.session.calls.invocations import newest_view
@@ -88,10 +90,21 @@ def _searched(dialog: Held, query: str, offset: int, limit: int) -> str:
     found = [hit for hit in hits if not _is_recalled(_entry(dialog, hit.handle))]
     if not found[begin:]:
         asked = query if len(query) <= _GIST else f"{query[:_GIST]}…"
-        return f"Nothing {'more ' if found else ''}holds all words of {asked!r}. Try fewer words, or others."
+        by_word = "" if found else _by_word(dialog, query, session_id)
+        return f"Nothing {'more ' if found else ''}holds all words of {asked!r}. {by_word}Try fewer words, or others."
     spans = _spans(dialog)
     lines = [_hit_line(hit, here=any(hit.handle in span for span in spans)) for hit in found[begin : begin + count]]
     return "\n".join([*lines, *further(len(found) > begin + count, begin + count)])
+
+
+def _by_word(dialog: Held, query: str, session_id: SessionId) -> str:
+    """Say which words of a query are found alone: whoever joins them by OR or a bar learns what there is."""
+    words = list(dict.fromkeys(re.findall(r"\w+", query)))[:FEW]
+    if len(words) < 2:  # noqa: PLR2004 - one word alone was looked for already
+        return ""
+    hits = {word: dialog.store.search(word, session_id=session_id, limit=FEW) for word in words}
+    held = [word for word in words if any(not _is_recalled(_entry(dialog, hit.handle)) for hit in hits[word])]
+    return f"By themselves are found: {', '.join(held)}. " if held else "None of them is found by itself. "
 
 
 def _hit_line(hit: Hit, *, here: bool) -> str:
