@@ -2,22 +2,24 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from palaver import AutoCompact, CoreMemory, MemoryStore, ModelSummarizer, Prompt, ScriptedProvider, Session
 from palaver.agent import Agent, Compacted
 from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.context.summary import HEADINGS
-from palaver.context.triggers import EventCount, Idle, Tokens
+from palaver.context.triggers import EventCount, Fired, Idle, Tokens
 from palaver.errors import InvalidRequest, ModelCallFailed, ProviderDown
 from palaver.ids import DialogId, new_session_id
 from palaver.log import Node
 from palaver.log.entries import Compaction, Instructions
 from palaver.models.openai import OpenAIProvider
+from palaver.session.compaction.proposing import CompactionWish
 from palaver.session.memory import tools_for
 from palaver.store import SessionRecord
 from palaver.tools.portal import run_sync
@@ -38,6 +40,12 @@ async def good(request: SummaryRequest) -> SummaryAnswer:
     """Summarise."""
     del request
     return SummaryAnswer(text=GOOD, model="cheap")
+
+
+async def never(request: SummaryRequest) -> SummaryAnswer:
+    """Take too long."""
+    await anyio.sleep_forever()
+    return await good(request)
 
 
 async def down(request: SummaryRequest) -> SummaryAnswer:
@@ -75,6 +83,37 @@ def test_r300_message_121_leads_to_one_compaction_and_the_turn_goes_on() -> None
     assert sizes[0] == 120
     assert sizes[1] < 80
     assert len(agent.current_dialog.messages) == 1 + 118 + 6
+
+
+def test_what_is_settled_for_compactions_holds_for_those_by_hand() -> None:
+    """Policy, budget, focus, summariser, its patience and what it reads at once are the same, by hand and by a trigger; no field is left out."""
+    told: list[SummaryRequest] = []
+
+    async def listening(request: SummaryRequest) -> SummaryAnswer:
+        told.append(request)
+        return SummaryAnswer(text=GOOD, model="cheap")
+
+    agent, _ = scripted(["ok"])
+    for number in range(12):
+        agent.current_dialog.put_text(f"question {number} {'heron' if number == 2 else ''} " + "word " * 200)
+        agent.current_dialog.put_text(f"answer {number} " + "word " * 200, role="assistant")
+    agent.current_dialog.put_text("and now?")
+    how = AutoCompact(
+        policy="fold", budget=2_000, focus="heron", summarizer=listening, seconds=60, input_tokens=1_000, triggers=()
+    )
+    by_hand = how.preview(agent.current_dialog, MODEL)
+    assert (by_hand.policy, by_hand.focus, by_hand.kept) == ("fold", "heron", 1)
+    assert by_hand.tokens_after <= 2_000 < by_hand.tokens_before // 2
+    assert len(told) > 1  # in pieces: it reads a thousand tokens at once
+    assert {request.focus for request in told} == {"heron"}
+    by_itself = run_sync(lambda: how.apreview(agent.current_dialog, MODEL, Fired("tokens", "too many")))
+    assert by_itself.composed == by_hand.composed
+    assert how.preview(agent.current_dialog, MODEL, focus="question 3").focus == "question 3"
+    impatient = replace(how, summarizer=never, seconds=0.01).preview(agent.current_dialog, MODEL)
+    assert impatient.refused == "it did not answer within 0.01 seconds"
+    wish = {each.name for each in fields(CompactionWish)} - {"trigger"}
+    own = {each.name for each in fields(AutoCompact)} - {"triggers", "clock"}
+    assert wish == {*own, "model"}
 
 
 def test_tokens_and_idleness_by_the_clock_that_is_given() -> None:

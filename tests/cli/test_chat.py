@@ -376,7 +376,7 @@ def test_a_compaction_keeps_what_names_the_focus_and_is_taken_back(chats: Chats)
     assert "The heron" in after
     assert "Answer 2" not in after
     assert all(f"Answer {number}" in second for number in (0, 2, 3, 4, 5))
-    assert "Compacted. /undo takes it back." in ran.err
+    assert "by the policy palaver, without a summary, for no summarizer is set. /undo takes it back." in ran.err
     assert "Taken back:" in ran.err
     assert len(said(chats, "long")) == 12
 

@@ -1,6 +1,7 @@
 """A chat that is compacted: by hand and by itself, with a model's summary, and what that cost."""
 
 import json
+import re
 from contextlib import closing
 from pathlib import Path
 
@@ -41,7 +42,7 @@ def test_a_compaction_by_hand_has_the_summary_of_the_model_that_is_named(chats: 
         by,
     )
     assert "1,234 tokens read, 56 written, $0.0123" in ran.err
-    assert "Compacted. /undo takes it back." in ran.err
+    assert "by the policy palaver, with a summary by " in ran.err
     assert "what a model says of it" in ran.out
     assert "You must never push." in ran.out
     assert "for summaries  1 answers: 1,234 tokens read, 56 written, $0.0123" in ran.out
@@ -50,12 +51,70 @@ def test_a_compaction_by_hand_has_the_summary_of_the_model_that_is_named(chats: 
     assert (cost.prompt_tokens, cost.completion_tokens, cost.cost) == (1_234, 56, 0.0123)
 
 
+def configured(chats: Chats, answers: list[object], **compact: object) -> Path:
+    """Write a configuration whose one agent compacts in its own way, by hand only unless it is told otherwise."""
+    agent = {
+        "name": "a",
+        "model_name": "m",
+        "system_prompt": "hi",
+        "invoker": {"invoker": "scripted", "script": answers},
+        "compact": {"triggers": [], **compact},
+    }
+    path = chats.folder / "agents.yaml"
+    path.write_text(json.dumps({"agent_configs": [agent]}))
+    return path
+
+
+def done(err: str) -> tuple[int, int, str]:
+    """Read the line that says what was done: the sizes, and what follows."""
+    found = re.search(r"Compacted: ([\d,]+) tokens -> ([\d,]+) (.*) /undo takes it back.", err)
+    assert found is not None, err
+    return int(found[1].replace(",", "")), int(found[2].replace(",", "")), found[3]
+
+
+def test_by_hand_it_is_done_as_the_agent_does_it_by_itself(chats: Chats) -> None:
+    """The agent's own policy, budget, focus and summariser; one line says what was done, and words behind /compact are the focus instead."""
+    answers, lines = words()
+    answers[1], answers[3] = f"The heron: {'word ' * 300}", f"The gull: {'word ' * 300}"
+    how = {"policy": "fold", "budget": 1_000, "focus": "heron", "summarizer": True}
+    config = configured(chats, [*answers, "I am sorry.", "No.", "I am sorry.", "No."], **how)
+    ran = chats.pipe(f"{lines}/compact\n/view\n/undo\n/compact gull\n/view\n", "--config", config, "-s", "own")
+    before, after, rest = done(ran.err)
+    assert after <= 1_000 < before // 2
+    assert rest.startswith("by the policy fold, without a summary: it has none of the sections")
+    assert "1 exchanges with 'heron' stay as they are." in ran.err
+    assert "1 exchanges with 'gull' stay as they are." in ran.err
+    first, second = ran.out.split("# own")[1:]
+    assert ("The heron" in first, "The gull" in first) == (True, False)
+    assert ("The heron" in second, "The gull" in second) == (False, True)
+
+
+def test_a_policy_on_the_command_line_is_that_of_compactions_too(chats: Chats) -> None:
+    """--policy stands over the configuration's; without a summariser the line says so."""
+    answers, lines = words()
+    config = configured(chats, list(answers), policy="fold", budget=2_000)
+    ran = chats.pipe(f"{lines}/compact\n", "--config", config, "--policy", "manus")
+    assert done(ran.err)[2] == "by the policy manus, without a summary, for no summarizer is set."
+
+
+def test_what_cannot_be_compacted_to_is_told_with_what_is_needed(chats: Chats) -> None:
+    """An agent's own budget that nothing fits: the breakdown, and the chat goes on."""
+    answers, lines = words()
+    config = configured(chats, [*answers, "Still here."], budget=3)
+    ran = chats.pipe(f"{lines}/compact\nand?\n", "--config", config)
+    assert "Compacted" not in ran.err
+    assert "3 tokens" in ran.err
+    assert "Still here." in ran.out
+    assert ran.code == 0
+
+
 def test_a_summary_that_is_none_is_told_with_what_it_cost(chats: Chats) -> None:
     """The record stands alone; the reason and the tokens are said, and the chat goes on."""
     answers, lines = words()
     by = chats.script({"text": "I am sorry.", "usage": USAGE}, {"text": "No.", "usage": USAGE}, name="no.json")
     ran = chats.pipe(f"{lines}/compact\nand?\n", "-m", chats.script(*answers, "Still here."), "--summarizer", by)
     assert "no summary: it has none of the sections" in ran.err
+    assert "without a summary: it has none of the sections" in ran.err
     assert "tokens read" in ran.err
     assert "Still here." in ran.out
 

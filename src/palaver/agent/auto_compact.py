@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from palaver.context import Summarizer
 from palaver.context.summary import SECONDS
-from palaver.context.triggers import Tokens, Trigger
+from palaver.context.triggers import Fired, Tokens, Trigger
 from palaver.ids import now
+from palaver.session import CompactionPreview, Dialog
 from palaver.session.calls.composing import BudgetLike, PolicyLike
 
 __all__ = ["AutoCompact"]
@@ -40,3 +42,33 @@ class AutoCompact:
     seconds: float = SECONDS
     input_tokens: int = 100_000
     clock: Callable[[], float] = now
+
+    def preview(self, dialog: Dialog, model: str, *, focus: str = "") -> CompactionPreview:
+        """Look at what one compaction would do that somebody asks for by hand, made as the agent makes its own.
+
+        Args:
+            dialog: What is to be made smaller.
+            model: The model whose tokens count.
+            focus: What to dwell on, in place of the agent's own focus.
+
+        Raises:
+            InfeasibleBudget: What every view must hold is larger than the budget.
+            UnknownPolicy: There is none of this name.
+        """
+        return dialog.compact(**{**self._wanted(model), "focus": focus or self.focus})
+
+    async def apreview(self, dialog: Dialog, model: str, cause: Fired) -> CompactionPreview:
+        """Look at what one compaction would do that a trigger fired for; raises as `preview` does."""
+        return await dialog.acompact(**self._wanted(model), trigger=cause)
+
+    def _wanted(self, model: str) -> Mapping[str, Any]:
+        """Give the words of a compaction: all that is settled here, whoever asks for it."""
+        return {
+            "policy": self.policy,
+            "focus": self.focus,
+            "budget": self.budget,
+            "summarizer": self.summarizer,
+            "model": model,
+            "seconds": self.seconds,
+            "input_tokens": self.input_tokens,
+        }

@@ -72,16 +72,7 @@ async def _failed(run: Run, cause: Fired, error: Exception) -> None:
 
 
 async def _preview(run: Run, how: AutoCompact, cause: Fired) -> CompactionPreview:
-    return await run.dialog.acompact(
-        focus=how.focus,
-        policy=how.policy,
-        summarizer=how.summarizer,
-        budget=how.budget,
-        model=run.settings.model,
-        trigger=cause,
-        seconds=how.seconds,
-        input_tokens=how.input_tokens,
-    )
+    return await how.apreview(run.dialog, run.settings.model, cause)
 
 
 async def _approved(run: Run, preview: CompactionPreview) -> None:

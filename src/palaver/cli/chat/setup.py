@@ -155,6 +155,8 @@ def _shape(wanted: Wanted, agent: Agent) -> None:
     """Shape what the model sees as the command says, over what the configuration says."""
     if wanted.policy is not None:
         agent.context_manager = policy(wanted.policy, agent.model, runtime=agent.runtime)
+        if agent.compact is not None and agent.context_manager is not None:
+            agent.compact = replace(agent.compact, policy=agent.context_manager)
     if wanted.budget is not None:
         agent.budget = wanted.budget
     if wanted.summarizer is not None:
