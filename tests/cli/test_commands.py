@@ -10,13 +10,11 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 import zstandard
-from typer.main import get_command
 
-from palaver.cli.app import app
+from palaver.cli.commands import COMMANDS, loaded
 from palaver.cli.outcome import EXIT_HELP, Exit
 from palaver.messages import ToolMessage, ToolResultContent
 from palaver.session import Session
@@ -25,8 +23,6 @@ from palaver.transcripts import EXPORTS
 from palaver.wire import PROFILES, validate
 from tests.cli.commands import CODE, PATH, Palaver, child, rollout, run, talk
 from tests.formats.transcripts import Claude, text
-
-COMMANDS: dict[str, Any] = vars(get_command(app))["commands"]
 
 IMPORT_KEYS = {"file", "format", "session", "name", "outcome", "dialogs", "entries", "records", "messages", "lost"}
 
@@ -38,7 +34,7 @@ def test_help_of_every_command(command: str) -> None:
 
     assert (ran.code, ran.err) == (0, "")
     if command:
-        options = [one for one in COMMANDS[command].params if one.name != "help"]
+        options = [one for one in loaded(command).params if one.name != "help"]
         assert all(one.help for one in options), "an option without a word about it"
         assert all(name in ran.out for one in options for name in one.opts if name.startswith("-"))
 

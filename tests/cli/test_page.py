@@ -7,19 +7,17 @@ import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
-from typer.main import get_command
 
-from palaver.cli.app import app
+from palaver.cli.commands import COMMANDS, loaded
 from palaver.cli.outcome import Exit
 from tests.cli.commands import Ran, run
 
 PAGE = Path(__file__).parent.parent.parent / "docs" / "cli.md"
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 IDS = re.compile(r"(?<![0-9a-zA-Z])(?:[0-9a-f]{32}|[0-9a-f]{12}|[0-9a-f]{8})(?![0-9a-zA-Z])")
-COMMANDS: dict[str, Any] = vars(get_command(app))["commands"]
 
 
 class Said(NamedTuple):
@@ -122,7 +120,7 @@ def test_every_command_and_option_is_on_the_page(command: str) -> None:
     section = page.partition(f"\n## {command}\n")[2].partition("\n## ")[0]
 
     assert f"$ palaver {command}" in section
-    options = [name for one in COMMANDS[command].params for name in (*one.opts, *one.secondary_opts)]
+    options = [name for one in loaded(command).params for name in (*one.opts, *one.secondary_opts)]
     missing = [name for name in options if name.startswith("--") and name not in section + top]
     assert missing == []
 

@@ -11,37 +11,14 @@ from typing import Annotated
 
 import typer
 
-from palaver.cli import (
-    branches,
-    calls,
-    chat,
-    compacting,
-    copy_store,
-    doctor,
-    erase,
-    export,
-    imports,
-    lab,
-    lab_report,
-    quarantine,
-    recall,
-    repo_map,
-    retain,
-    search,
-    sessions,
-    show,
-    stats,
-    sweep,
-    tree,
-    verify,
-    view,
-)
+from palaver.cli.commands import Commands
 from palaver.cli.outcome import EXIT_HELP, Exit, tell
 from palaver.cli.surroundings import errors
 from palaver.errors import InvalidInput, PalaverError
 
 app = typer.Typer(
     name="palaver",
+    cls=Commands,
     help="Sessions of LLM agents: import them, prove them valid, see what a model would see, and bring back what was left out.",
     epilog=EXIT_HELP,
     no_args_is_help=True,
@@ -50,32 +27,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    chat,
-    imports,
-    sessions,
-    show,
-    tree,
-    view,
-    branches,
-    calls,
-    compacting,
-    recall,
-    search,
-    doctor,
-    quarantine,
-    verify,
-    export,
-    copy_store,
-    erase,
-    retain,
-    sweep,
-    stats,
-    lab,
-    lab_report,
-    repo_map,
-):
-    command.register(app)
 
 
 def _version(asked: bool) -> None:

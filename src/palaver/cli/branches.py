@@ -6,20 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.dialogs import dialog_of
+from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, opened
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output
 from palaver.errors import InvalidInput
 from palaver.log import BranchSummary
 from palaver.session import Dialog, Rewind, Session, Side
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("diff")(diff)
-    app.command("merge")(merge)
-    app.command("rewind")(rewind)
-    app.command("label")(label)
 
 
 def diff(

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.dialogs import dialog_of
+from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, opened
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output
 from palaver.errors import NotFound
 from palaver.ids import DialogId
@@ -19,12 +21,6 @@ from palaver.session import CallDifference, Difference, Invocations, ModelCall, 
 
 _WIDTH = 96
 """Characters of a block that a line shows."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("calls")(run)
-    app.command("diff-calls")(diff)
 
 
 def run(

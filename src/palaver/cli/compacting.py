@@ -10,8 +10,10 @@ import typer
 
 from palaver.agent import ModelSummarizer
 from palaver.cli.bill import bill_of
-from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.dialogs import dialog_of
+from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, opened
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output
 from palaver.context import POLICIES
 from palaver.errors import InvalidInput
@@ -21,16 +23,10 @@ from palaver.session import CompactionPreview, Dialog, Session
 from palaver.session.compaction.preview import place_of
 from palaver.store import Store
 
-__all__ = ["cost_of", "lines_of", "register", "summarizer_of"]
+__all__ = ["compact", "constraints", "cost_of", "lines_of", "summarizer_of"]
 
 _SHOWN = 12
 """Lines of a preview that say what would go."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("compact")(compact)
-    app.command("constraints")(constraints)
 
 
 def compact(  # noqa: PLR0917 - the words of a command

@@ -9,7 +9,8 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from palaver.cli.options import JsonOption
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output
 from palaver.errors import InvalidInput
 from palaver.store import Store, open_store
@@ -17,11 +18,6 @@ from palaver.store.copying import Copied, copy_store
 
 _SHOWN = 10
 _DIGITS = 32  # of the digests, for people; --json gives them whole
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("copy-store")(run)
 
 
 def run(

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from palaver.cli.options import DialogOption, JsonOption, StoreOption, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output
 from palaver.cli.sweep import found_strays, row_of, size_of, tell_strays
 from palaver.errors import StoreDamaged, UnknownSession
@@ -41,11 +42,6 @@ _LONG = 16_000_000
 _BEYOND = frozenset({"over_window", "damaged_source", "dangling_parent"})
 """Faults that no branch can be without: the way out is a budget, or importing anew."""
 _STYLES = {"fault": "red", "warning": "yellow", "note": "dim"}
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("doctor")(run)
 
 
 def run(  # noqa: PLR0917 - the words of a command

@@ -11,7 +11,8 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from palaver.cli.options import JsonOption
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output
 from palaver.errors import InvalidInput
 from palaver.session import Session
@@ -27,12 +28,6 @@ from palaver.session.erasure import (
 from palaver.store import Store, open_store
 
 _SHOWN = 10
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("erase")(run)
-    app.command("verify-receipt")(verify)
 
 
 def run(

@@ -12,8 +12,10 @@ from typing import IO, Annotated
 
 import typer
 
-from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.dialogs import dialog_of
+from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, opened
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors
 from palaver.errors import StoreReadOnly
 from palaver.ids import SessionId
@@ -22,11 +24,6 @@ from palaver.store import Store
 from palaver.store.erasing import Erasing
 from palaver.transcripts import EXPORTS
 from palaver.transcripts import export as export_session
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("export")(run)
 
 
 def run(

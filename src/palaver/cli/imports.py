@@ -11,7 +11,8 @@ import typer
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from palaver.cli.options import JsonOption, StoreOption, opened
-from palaver.cli.outcome import Exit, print_json, tell
+from palaver.cli.outcome import Exit, tell
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output, visible
 from palaver.errors import Erased, InvalidInput, PalaverError, UnsupportedTranscript
 from palaver.formats.events import Loss
@@ -21,11 +22,6 @@ from palaver.store.redacting import redacting
 from palaver.transcripts import Imported, Importer, import_bundle_file, in_order, is_bundle, losses_by_code
 
 _SHOWN = 5
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("import")(run)
 
 
 def run(

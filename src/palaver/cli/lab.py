@@ -17,7 +17,8 @@ from palaver.cli.lab_evidence import say_evidence
 from palaver.cli.lab_report import as_data, reported, say
 from palaver.cli.lab_table import FAULTS, say_table
 from palaver.cli.options import JsonOption
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, visible, write
 from palaver.context import POLICIES
 from palaver.errors import InvalidInput
@@ -118,11 +119,6 @@ ShowOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--show", metavar="SESSION:CALL", help="Show the view of one call under the first policy instead."),
 ]
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("lab")(run)
 
 
 def run(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from rich.table import Table as Grid
 
 from palaver.cli.lab_table import FAULTS, place_of
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output, visible
 from palaver.lab import Retention
 

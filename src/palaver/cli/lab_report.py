@@ -8,16 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from palaver.cli.options import JsonOption
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output, visible
 from palaver.lab.report import Report, write_pictures, write_report
 
 _SESSIONS = 6
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("lab-report")(run)
 
 
 def run(

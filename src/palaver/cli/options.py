@@ -10,8 +10,6 @@ import typer
 
 from palaver.cli.surroundings import store_url
 from palaver.errors import InvalidInput, MissingStore, StoreReadOnly
-from palaver.ids import DialogId
-from palaver.session import Session
 from palaver.store import Store, open_store
 
 StoreOption: TypeAlias = Annotated[
@@ -65,8 +63,3 @@ def opened(url: str | None, *, create: bool = False, writes: bool = False) -> It
         yield store
     finally:
         store.close()
-
-
-def dialog_of(session: Session, reference: str | None) -> DialogId:
-    """Give the dialog that was named, or the one to go on with."""
-    return session.root.dialog_id if reference is None else session.dialog(reference).dialog_id

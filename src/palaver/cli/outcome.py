@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from enum import IntEnum
+from json import dumps
 from types import MappingProxyType
 
-from palaver.cli.surroundings import errors
+from palaver.cli.surroundings import errors, write_line
 from palaver.errors import (
     Ambiguous,
     Conflict,
@@ -22,7 +22,6 @@ from palaver.errors import (
     StoreError,
     UnknownSession,
 )
-from palaver.messages import canonical_json
 
 
 class Exit(IntEnum):
@@ -104,7 +103,8 @@ def as_data(error: PalaverError) -> dict[str, object]:
 def tell(error: PalaverError, *, json: bool) -> Exit:
     """Print an error where it belongs and give the exit code: as JSON on standard output, in words on standard error."""
     if json:
-        print_json(as_data(error))
+        data = dumps(as_data(error), ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        write_line(data.encode(errors="replace"))  # a file's name may hold what is no text
     else:
         console = errors()
         if isinstance(error, InfeasibleBudget):
@@ -121,10 +121,3 @@ def tell(error: PalaverError, *, json: bool) -> Exit:
 
 def _where_names_are(error: PalaverError) -> str:
     return " `palaver sessions` lists them." if isinstance(error, UnknownSession) else ""
-
-
-def print_json(value: object, *, aside: bool = False) -> None:
-    """Print a value as one line of canonical JSON: to standard output, or, `aside`, to standard error."""
-    stream = (sys.stderr if aside else sys.stdout).buffer
-    stream.write(canonical_json(value) + b"\n")
-    stream.flush()

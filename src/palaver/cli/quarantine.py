@@ -7,16 +7,12 @@ from typing import Annotated
 import typer
 
 from palaver.cli.options import DialogOption, JsonOption, StoreOption, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output
 from palaver.log import Handle
 from palaver.session import Session
 from palaver.store import Store
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("quarantine")(run)
 
 
 def run(

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from palaver.cli.options import JsonOption, StoreOption, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import write
 from palaver.errors import InvalidHandle, UnknownHandle
 from palaver.log import Entry, Handle, MessageEntry
@@ -18,11 +19,6 @@ from palaver.session import Session
 
 _RUN = re.compile(r"(?P<first>(?P<dialog>[^:]+):\d{1,12})(?:-| to (?P=dialog):)(?P<last>\d{1,12})")
 """A run of entries, both ends included: `3f2a91c07b5e:12-40`, or as a notice in a view has it: `3f2a91c07b5e:12 to 3f2a91c07b5e:40`."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("recall")(run)
 
 
 def run(

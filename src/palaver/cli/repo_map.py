@@ -7,17 +7,14 @@ from typing import Annotated
 
 import typer
 
-from palaver.cli.options import DialogOption, JsonOption, StoreOption, dialog_of, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.dialogs import dialog_of
+from palaver.cli.options import DialogOption, JsonOption, StoreOption, opened
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, write
 from palaver.context import RepoMap
 from palaver.repomap import Drawing
 from palaver.session import Session
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("map")(run)
 
 
 def run(

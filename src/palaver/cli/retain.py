@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from palaver.cli.options import JsonOption, SessionArgument, StoreOption, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output
 from palaver.errors import InvalidInput
 from palaver.session import Session
@@ -16,12 +17,6 @@ from palaver.session.erasure.retention import Retained, RetentionPlan, age_of, r
 from palaver.store import SessionRecord, open_store
 
 _SHOWN = 20
-
-
-def register(app: typer.Typer) -> None:
-    """Add the commands."""
-    app.command("retain")(run)
-    app.command("hold")(hold)
 
 
 def run(

@@ -8,18 +8,14 @@ import typer
 from rich.text import Text
 
 from palaver.cli.options import JsonOption, StoreOption, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output, visible
 from palaver.errors import StoreReadOnly
 from palaver.ids import SessionId
 from palaver.session import Session, searchable
 from palaver.store import Store
 from palaver.store.text import words
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("search")(run)
 
 
 def run(

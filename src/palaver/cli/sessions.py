@@ -11,15 +11,11 @@ import typer
 from rich.table import Table
 
 from palaver.cli.options import JsonOption, StoreOption, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output, visible
-from palaver.session import Session
 from palaver.store import SessionRecord, Store
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("sessions")(run)
+from palaver.store.finding import find_session
 
 
 def run(  # noqa: PLR0917 - the words of a command
@@ -35,7 +31,7 @@ def run(  # noqa: PLR0917 - the words of a command
 ) -> int:
     """List sessions, newest activity first."""
     with opened(store) as source:
-        behind = None if after is None else Session.open(after, source).record
+        behind = None if after is None else find_session(source, after).record
         records = source.sessions(name=name, subject=subject, trashed=trash, limit=limit + 1, after=behind)
         page = list(islice(records, limit))
         rows = (_row(source, record) for record in page)

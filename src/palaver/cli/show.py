@@ -9,8 +9,10 @@ from typing import Annotated
 
 import typer
 
-from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.dialogs import dialog_of
+from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, opened
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output, write
 from palaver.ids import DialogId
 from palaver.log import MessageEntry, decode_entry
@@ -19,11 +21,6 @@ from palaver.session import Session
 from palaver.store import Store
 from palaver.transcripts.markdown import markdown
 from palaver.view import fold, held
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("show")(run)
 
 
 def run(

@@ -9,18 +9,14 @@ from typing import Annotated
 import typer
 
 from palaver.cli.options import JsonOption, StoreOption, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output
 from palaver.ids import SessionId
 from palaver.log import MessageEntry, decode_entry
 from palaver.messages import ToolCallContent
-from palaver.session import Session
 from palaver.store import Store
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("stats")(run)
+from palaver.store.finding import find_session
 
 
 def run(
@@ -35,7 +31,7 @@ def run(
         ids = (
             [record.session_id for record in source.sessions()]
             if session is None
-            else [Session.open(session, source).session_id]
+            else [find_session(source, session).record.session_id]
         )
         facts = _facts(source, ids)
     if json:

@@ -79,3 +79,10 @@ def write(text: str) -> None:
     else:
         sys.stdout.flush()
         sys.stdout.buffer.write(text.encode())
+
+
+def write_line(line: bytes, *, aside: bool = False) -> None:
+    """Write a line as it is, for a program that waits for it: to standard output, or, `aside`, to standard error."""
+    stream = (sys.stderr if aside else sys.stdout).buffer
+    stream.write(line + b"\n")
+    stream.flush()

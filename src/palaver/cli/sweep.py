@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 from palaver.cli.options import JsonOption
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output
 from palaver.errors import InvalidInput, StoreDamaged
 from palaver.session.erasure.retention import age_of
@@ -18,11 +19,6 @@ from palaver.store.erasing import Stray
 from palaver.store.sweeping import SweepPlan, Swept, stray_payloads, sweep, sweepable
 
 _SHOWN = 10
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("sweep")(run)
 
 
 def run(

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import typer
-
 from palaver.cli.options import JsonOption, SessionArgument, StoreOption, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output
 from palaver.ids import DialogId
 from palaver.session import Session
 from palaver.session.branches.overview import tree_lines
 from palaver.session.branches.tree import DialogTreeNode
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("tree")(run)
 
 
 def run(session: SessionArgument, store: StoreOption = None, json: JsonOption = False) -> int:

@@ -9,18 +9,14 @@ from typing import Annotated
 import typer
 
 from palaver.cli.options import JsonOption
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output, store_url
 from palaver.cli.sweep import found_strays, row_of, size_of, tell_strays
 from palaver.session import Session, searchable
 from palaver.store import open_store
 from palaver.store.erasing import Stray
 from palaver.store.verifying import Fault, Verification, verify_store
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("verify")(run)
 
 
 def run(

@@ -10,8 +10,10 @@ from typing import Annotated
 import typer
 
 from palaver.cli.calls import numbered
-from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, dialog_of, opened
-from palaver.cli.outcome import Exit, print_json
+from palaver.cli.dialogs import dialog_of
+from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, opened
+from palaver.cli.outcome import Exit
+from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, write
 from palaver.context import DEFAULT_POLICY, POLICIES, Ledger, Meter, Scheduling, compose, policy
 from palaver.context import Policy as ContextPolicy
@@ -31,11 +33,6 @@ from palaver.wire import PROFILES, Call, Request, compile, profile  # noqa: A004
 _WHOLE = "full"
 _NO_LIMIT = 10**9
 """A budget that nothing exceeds, in tokens."""
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("view")(run)
 
 
 def run(

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeAlias
 
-from palaver.errors import Ambiguous, InvalidInput, UnknownDialog, UnknownSession
-from palaver.ids import SessionId, new_session_id, now
+from palaver.errors import InvalidInput, UnknownDialog
+from palaver.ids import new_session_id, now
 from palaver.log import Entry, Handle, Span, TurnEnded, decode_entry
 from palaver.messages import Content, InvokeCost, Usage
 from palaver.prompts import Runtime, get_default_runtime
@@ -31,17 +29,13 @@ from palaver.session.reading.recalling import recall, whole
 from palaver.session.reading.searching import searchable
 from palaver.session.reading.transcript import Messages, Stretch
 from palaver.store import Hit, SessionRecord, Store, open_store
+from palaver.store.finding import find_session
 from palaver.store.redacting import RedactLike, redacted_store
 
 __all__ = ["Session", "StoreLike", "opened_store", "rebuild"]
 
 StoreLike: TypeAlias = Store | str | os.PathLike[str]
 """A store, or the address of one."""
-
-_ID = re.compile(r"[0-9a-f]{32}")
-_PREFIX = re.compile(r"[0-9a-f]{6,31}")
-_MOST_NAMED = 10  # in an error
-_COMPARED = 1000  # newest sessions whose names are compared with one that is unknown
 
 
 class Session:
@@ -142,7 +136,7 @@ class Session:
         """
         opened, owned = opened_store(store, create=False)
         opened = redacted_store(opened, redact)
-        record, by, others = _find(opened, reference)
+        record, by, others = find_session(opened, reference)
         family: Family[Dialog] = Family(
             opened, record.session_id, runtime or get_default_runtime(), follower_of(log_base)
         )
@@ -451,26 +445,3 @@ def _summarising(store: Store, span: Span) -> Iterator[Usage]:
     for header in store.headers(span.dialog, span.start, span.stop):
         if header.kind in {"compaction", "custom"}:
             yield from (usage for _, usage in summaries_of(decode_entry(store.body(span.dialog, header.seq))))
-
-
-def _find(store: Store, reference: str) -> tuple[SessionRecord, str, int]:
-    """Find a session: by id, by name, by the first digits of its id. The last number is that of the others with its name."""
-    if _ID.fullmatch(reference):
-        try:
-            return store.session(SessionId(reference)), "id", 0
-        except UnknownSession:
-            pass  # a name may look like an id
-    named = list(store.sessions(name=reference))
-    if named:
-        return named[0], "name", len(named) - 1
-    begun = store.sessions_beginning(reference, _MOST_NAMED) if _PREFIX.fullmatch(reference) else ()
-    if len(begun) > 1:
-        raise Ambiguous(reference, list(begun))
-    if begun:
-        return store.session(begun[0]), "prefix", 0
-    trash = "One of this name is in the trash." if next(store.sessions(name=reference, trashed=True), None) else ""
-    raise UnknownSession(
-        reference,
-        hint=trash,
-        close=get_close_matches(reference, sorted({record.name for record in store.sessions(limit=_COMPARED)})),
-    )

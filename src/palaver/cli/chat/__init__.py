@@ -16,14 +16,9 @@ from palaver.models.connect import PREFIXES
 from palaver.store import open_store
 from palaver.store.redacting import redacted_store
 
-__all__ = ["register", "run"]
+__all__ = ["run"]
 
 _MEMORY = frozenset({"memory:", ":memory:"})
-
-
-def register(app: typer.Typer) -> None:
-    """Add the command."""
-    app.command("chat")(run)
 
 
 def run(

@@ -1,0 +1,73 @@
+"""What starting the command line loads: the list of commands none of them, and a command what it needs itself."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from typer.main import get_command
+
+from palaver.cli.app import app
+from palaver.cli.commands import COMMANDS, loaded
+
+LISTED = vars(get_command(app))["commands"]
+
+LOADED = """
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import BytesIO, TextIOWrapper
+{statement}
+print(*sorted(name for name in sys.modules if "." not in name or name.startswith("palaver.") and name.count(".") == 1))
+"""
+
+RUN = """
+from palaver.cli import main
+with redirect_stdout(TextIOWrapper(BytesIO())), redirect_stderr(TextIOWrapper(BytesIO())):
+    main({words})
+"""
+
+
+def modules(statement: str) -> set[str]:
+    """Give the top modules, and the rooms of palaver, that a fresh process has after a statement."""
+    command = [sys.executable, "-c", LOADED.format(statement=statement)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
+    return set(ran.stdout.split())
+
+
+def rooms(found: set[str]) -> set[str]:
+    """Give the rooms of palaver among modules."""
+    return {name.removeprefix("palaver.") for name in found if name.startswith("palaver.")}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_list_says_what_the_command_says(name: str) -> None:
+    """At every width the list of commands has the words that the command's own docstring gives, and the command its name."""
+    command = loaded(name)
+    assert command.name == name
+    for width in range(8, 240):
+        assert LISTED[name].get_short_help_str(width) == command.get_short_help_str(width)
+
+
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["sesions"], []])
+def test_what_needs_no_command_loads_none(words: list[str]) -> None:
+    """Help, the version and wrong words need neither a store nor messages: only the errors, whose words they may have to tell."""
+    found = modules(RUN.format(words=words))
+    assert rooms(found) == {"cli", "errors"}
+    assert found.isdisjoint({"apsw", "anyio", "tiktoken", "yaml"})
+
+
+@pytest.mark.parametrize("command", ["sessions", "stats"])
+def test_a_listing_loads_the_store_alone(command: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What reads the store and no view loads no view, no provider and no policy."""
+    store = tmp_path_factory.mktemp("store") / "store.db"
+    made = f"from palaver.store import SqliteStore\nSqliteStore({str(store)!r}).close()\n"
+    found = modules(made + RUN.format(words=[command, "--store", str(store)]))
+    assert rooms(found) == {"cli", "errors", "ids", "log", "messages", "store"}
+    assert found.isdisjoint({"anyio", "asyncio", "tiktoken", "yaml", "zstandard", "psycopg"})
+
+
+def test_the_face_loads_errors_alone() -> None:
+    """`import palaver` loads no room before one of its names is used."""
+    assert rooms(modules("import palaver")) == {"errors"}
+    assert rooms(modules("from palaver import Message")) == {"errors", "ids", "messages"}
