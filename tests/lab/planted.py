@@ -8,8 +8,10 @@ from contextlib import suppress
 from typing import Any
 
 from palaver.context import ContextManager, Ledger, Policy
+from palaver.lab.metrics import identifiers
+from palaver.lab.things import words
 from palaver.tokens import Budget, Rates
-from palaver.view import Drop, Plan, View
+from palaver.view import Drop, Insert, Plan, View
 
 
 class ForgetsReads(Policy):
@@ -108,3 +110,31 @@ def _wait() -> None:
 
 class NoPolicy:
     """Nothing that manages a context."""
+
+
+class ListsWords(Policy):
+    """Lawful and vain: drops the oldest half when there is no room, and writes down every identifier that stood in it, and nothing else."""
+
+    name = "lists-words"
+    lists = True
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+        """Drop the oldest exchanges that may be dropped, and list their words."""
+        size, keep = ledger.meter.view(view).total, view.protected()
+        drops: list[int] = []
+        if size > budget.for_input:
+            for index in sorted(set(range(len(view.exchanges))) - keep):
+                if size > budget.for_input // 2:
+                    size -= ledger.meter.exchange(view.exchanges[index])
+                    drops.append(index)
+        said = [words(block.content) for index in drops for block in view.exchanges[index].blocks()]
+        text = " ".join(sorted({name for each in said for name in identifiers(each)})) if self.lists else "[gone]"
+        inserts = (Insert(before=drops[0], text=text or "[nothing]"),) if drops else ()
+        return Plan(policy=self.name, drops=tuple(Drop(index=index) for index in drops), inserts=inserts)
+
+
+class ListsNothing(ListsWords):
+    """The same without the list."""
+
+    name = "lists-nothing"
+    lists = False

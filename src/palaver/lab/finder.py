@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 __all__ = ["Finder"]
@@ -35,16 +35,17 @@ class Finder:
 
     def found(self, text: str) -> frozenset[str]:
         """Give the names that a text holds."""
-        if not self._by_word:
-            return frozenset()
+        return frozenset(name for name, _ in self.places(text))
+
+    def places(self, text: str) -> Iterator[tuple[str, int]]:
+        """Give each place at which a text holds a name: the name, and where it begins."""
         by_word = self._by_word
-        return frozenset(
-            name
-            for word in _WORD.finditer(text)
-            if (candidates := by_word.get(word[0])) is not None
-            for name, offset in candidates
-            if _stands(name, text, word.start() - offset)
-        )
+        if not by_word:
+            return
+        for word in _WORD.finditer(text):
+            for name, offset in by_word.get(word[0], ()):
+                if _stands(name, text, word.start() - offset):
+                    yield name, word.start() - offset
 
 
 def _stands(name: str, text: str, place: int) -> bool:

@@ -27,6 +27,7 @@ __all__ = ["Look", "Looks", "Shown", "part_of"]
 _PLACE = {name: index for index, name in enumerate(PARTS)}
 _OF_ROLE = {Role.USER: "user", Role.SYSTEM: "user", Role.ASSISTANT: "assistant", Role.TOOL: "results"}
 _NOTICE = "notice"
+_AS_SAID = (None, Reason.UNPAIRED)
 _Thing = TypeVar("_Thing")
 _HANDLE = re.compile(r"\b([0-9a-f]{12}):(\d{1,12})\b")
 """A handle as it is printed (`palaver.log.Handle`)."""
@@ -41,6 +42,7 @@ class Look:
         parts: The size by what it is for, in the order of `PARTS`.
         units: Its blocks as the provider's cache reads them: digest and tokens of each.
         names: The identifiers in it.
+        evidence: Those of them that it holds as content: in a block as the log has it, or in a passage of the log.
         paths: The files that it says were read or changed.
         wanted: The numbers of the constraints in it.
         failed: The numbers of the failures in it.
@@ -53,6 +55,7 @@ class Look:
     parts: tuple[int, ...]
     units: tuple[tuple[bytes, int], ...]
     names: frozenset[str]
+    evidence: frozenset[str]
     paths: frozenset[str]
     wanted: frozenset[int]
     failed: frozenset[int]
@@ -74,6 +77,7 @@ class Looks:
             self._wanted[each.place] = (*self._wanted.get(each.place, ()), number)
         self._results = {place: number for number, each in enumerate(things.failed) for place in each.results}
         self._contents: dict[int, tuple[object, bytes, frozenset[str]]] = {}
+        self._odd = frozenset((block.origin, self._content(block)[0]) for block in things.odd)
 
     def of(self, exchange: Exchange) -> Look:
         """Look at an exchange."""
@@ -96,6 +100,7 @@ class Looks:
             parts=tuple(parts),
             units=((declared + digest, size.total),),
             names=frozenset(name for block in blocks for name in self._content(block)[1]),
+            evidence=frozenset(name for block in blocks for name in self._evidence(block)),
             paths=frozenset(),
             wanted=frozenset(),
             failed=frozenset(),
@@ -122,10 +127,18 @@ class Looks:
             found = self._contents[id(block.content)] = (block.content, sha256(said).digest(), names)
         return found[1], found[2]
 
+    def _evidence(self, block: Block) -> frozenset[str]:
+        """Give the identifiers that a block holds as content (`palaver.lab.metrics.passages`)."""
+        digest, named = self._content(block)
+        as_said = block.origin is not None and block.reason in _AS_SAID and not block.derived
+        if not named or as_said or (block.origin, digest) in self._odd:
+            return named
+        return named & self.things.quoted.names(words(block.content))
+
     def _look(self, exchange: Exchange) -> Look:
         tokens = self.meter.exchange(exchange)
         parts = [0] * len(PARTS)
-        units, names, paths = [], set[str](), set[str]()
+        units, names, evidence, paths = [], set[str](), set[str](), set[str]()
         for turn in exchange.turns:
             for block in turn.blocks:
                 size = self.meter.block(block.content)
@@ -133,6 +146,7 @@ class Looks:
                 digest, named = self._content(block)
                 units.append((turn.role.value.encode() + digest, size))
                 names |= named
+                evidence |= self._evidence(block)
                 paths |= self._paths(exchange, block)
         around = tokens - sum(parts)  # what stands around messages goes to the part that the exchange begins with
         first = exchange.turns[0]
@@ -143,6 +157,7 @@ class Looks:
             parts=tuple(parts),
             units=tuple(units),
             names=frozenset(names),
+            evidence=frozenset(evidence),
             paths=frozenset(paths),
             wanted=frozenset(self._keeps(exchange)),
             failed=frozenset(self._remembers(exchange)),
@@ -219,6 +234,7 @@ class Shown:
         self._exchanges: tuple[Exchange, ...] = ()
         self._ends: list[int] = []
         self._names: Counter[str] = Counter()
+        self._evidence: Counter[str] = Counter()
         self._paths: Counter[str] = Counter()
         self._wanted: Counter[int] = Counter()
         self._failed: Counter[int] = Counter()
@@ -289,6 +305,7 @@ class Shown:
         for index, tokens in enumerate(look.parts):
             self.parts[index] += by * tokens
         _add(self._names, look.names, by)
+        _add(self._evidence, look.evidence, by)
         _add(self._paths, look.paths, by)
         _add(self._wanted, look.wanted, by)
         _add(self._failed, look.failed, by)
@@ -296,6 +313,10 @@ class Shown:
     def holds(self, name: str) -> bool:
         """Tell whether the view holds an identifier."""
         return name in self._names
+
+    def quotes(self, name: str) -> bool:
+        """Tell whether the view holds an identifier as content."""
+        return name in self._evidence
 
     @property
     def paths(self) -> frozenset[str]:

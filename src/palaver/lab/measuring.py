@@ -70,7 +70,9 @@ class _Lookups(NamedTuple):
 class _Brought:
     """What was brought back, or got again, and still stands in requests, because nothing was cut since."""
 
-    def __init__(self) -> None:
+    def __init__(self, holds: Callable[[str], bool]) -> None:
+        """Begin with nothing, for what is missing where the view does not hold it: as a word, or as content."""
+        self.holds = holds
         self.tokens = 0
         self.back: set[str] = set()
         self.again: set[str] = set()
@@ -84,6 +86,22 @@ class _Brought:
         self.tokens = 0
         self.back.clear()
         self.again.clear()
+
+
+class _Kept(NamedTuple):
+    """What of a call's references was kept.
+
+    Attributes:
+        gone: The identifiers that the view does not hold.
+        found: What had to be done to get at them now.
+        reached: How many references the view holds, or were brought back.
+        cost: What getting at them costs, with what stands in the request since before.
+    """
+
+    gone: frozenset[str]
+    found: _Lookups
+    reached: int
+    cost: float
 
 
 class Measured:
@@ -119,7 +137,8 @@ class Measured:
         self._stand_in = stand_in
         self._sheet = sheet
         self._shown = Shown(recording.looks)
-        self._brought = _Brought()
+        self._words = _Brought(self._shown.holds)
+        self._evidence = _Brought(self._shown.quotes)
         self._touched: set[str] = set()
         self._read = 0
         self._marks = 0
@@ -181,28 +200,56 @@ class Measured:
     # --- references --------------------------------------------------------------------------------------------------------
 
     def _of_references(self, step: Step, exchanges: Sequence[Exchange], *, warm: bool) -> dict[str, Any]:
-        """Measure what the next response refers to: in view, and to be brought back. What was brought is read with each request, anew by a cold one."""
-        if step.cut:
-            self._brought.clear()
-        sheet, tokens, brought = self._sheet, self._shown.tokens, self._brought
-        rent = brought.tokens * (sheet.cache_read if warm else sheet.cache_write)
+        """Measure what the next response refers to: in view, and to be brought back; once where a word is enough, once where only content is."""
         needs = self._recording.things.needs[step.call.number - 1]
-        missing = [need for need in needs if not self._shown.holds(need.name)]
-        away = [need for need in missing if need.name not in brought.back and need.name not in brought.again]
-        found = self._looked_up(step, exchanges, away) if away else _Lookups()
-        brought.take(found)
-        gone = {need.name for need in missing}
+        known: dict[frozenset[str], _Lookups] = {}
+
+        def look(away: Sequence[Need]) -> _Lookups:
+            names = frozenset(need.name for need in away)
+            if names not in known:
+                known[names] = self._looked_up(step, exchanges, away) if away else _Lookups()
+            return known[names]
+
+        words = self._kept(step, needs, self._words, look, warm=warm)
+        evidence = self._kept(step, needs, self._evidence, look, warm=warm)
         return {
             "references": len(needs),
-            "in_view": len(needs) - len(missing),
-            "reached": len(needs) - len(gone - brought.back),
-            "origins": _split(needs, gone, lambda need: need.origin),
-            "distances": _split(needs, gone, lambda need: need.distance),
-            "recalls": found.steps,
-            "refetched": found.refetched,
-            "recall_tokens": found.tokens,
-            "recall_cost": rent + recall_charge(found.steps, found.tokens, tokens, sheet),
+            "in_view": sum(need.name not in words.gone for need in needs),
+            "reached": words.reached,
+            "evidence": sum(need.name not in evidence.gone for need in needs),
+            "evidence_reached": evidence.reached,
+            "evidence_cost": evidence.cost,
+            "origins": _split(needs, words.gone, lambda need: need.origin),
+            "distances": _split(needs, words.gone, lambda need: need.distance),
+            "recalls": words.found.steps,
+            "refetched": words.found.refetched,
+            "recall_tokens": words.found.tokens,
+            "recall_cost": words.cost,
         }
+
+    def _kept(
+        self,
+        step: Step,
+        needs: Sequence[Need],
+        brought: _Brought,
+        look: Callable[[Sequence[Need]], _Lookups],
+        *,
+        warm: bool,
+    ) -> _Kept:
+        """Tell what was kept, and get at the rest. What was brought is read with each request, anew by a cold one."""
+        if step.cut:
+            brought.clear()
+        sheet = self._sheet
+        rent = brought.tokens * (sheet.cache_read if warm else sheet.cache_write)
+        gone = frozenset(need.name for need in needs if not brought.holds(need.name))
+        found = look([need for need in needs if need.name in gone and need.name not in brought.back | brought.again])
+        brought.take(found)
+        return _Kept(
+            gone=gone,
+            found=found,
+            reached=len(needs) - len(gone - brought.back),
+            cost=rent + recall_charge(found.steps, found.tokens, self._shown.tokens, sheet),
+        )
 
     def _looked_up(self, step: Step, exchanges: Sequence[Exchange], away: Sequence[Need]) -> _Lookups:
         """Get at what is away: by its handle, by a search, or, where that finds something else, as it was got at first (`metrics.money`)."""
@@ -288,7 +335,7 @@ def _spoken(content: object) -> bool:
     return isinstance(content, ToolCallContent) or bool(getattr(content, "content", ""))
 
 
-def _split(needs: Sequence[Need], gone: set[str], by: Callable[[Need], str]) -> dict[str, tuple[int, int]]:
+def _split(needs: Sequence[Need], gone: frozenset[str], by: Callable[[Need], str]) -> dict[str, tuple[int, int]]:
     """Count references and those in view, by something."""
     every = Counter(map(by, needs))
     held = Counter(by(need) for need in needs if need.name not in gone)

@@ -140,8 +140,12 @@ class CallRow(_Row):
         recall_tokens: The tokens that they brought.
         recall_cost: What they cost: each a call of its own and its tokens, then their place in every later request up to the next cut.
         references: Identifiers in the calls of the response that had been said before.
-        in_view: How many of them the view holds.
+        in_view: How many of them the view holds, if only as a word.
         reached: How many of them it holds or a lookup brings back.
+        evidence: How many of them it holds as content: in a block as the log has it, or in a passage of the log; None in results from before
+            that was measured.
+        evidence_reached: How many of them it holds as content or a lookup brings back; None likewise.
+        evidence_cost: What recalls would cost if a word were not enough: if all that is not there as content had to be got at; None likewise.
         origins: Of the references by where each had been said last: `user`, `tool`, `assistant`; each (all, in view).
         distances: Of the references by how many calls ago: the keys `1`, `4`, `16`, `64`, `more` are upper ends; each (all, in view).
         files: Files read or changed so far.
@@ -193,6 +197,9 @@ class CallRow(_Row):
     references: int = 0
     in_view: int = 0
     reached: int = 0
+    evidence: int | None = None
+    evidence_reached: int | None = None
+    evidence_cost: float | None = None
     origins: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     distances: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     files: int = 0
@@ -250,6 +257,9 @@ class ReplayRow(_Row):
         references: Identifiers that later calls referred to.
         in_view: Of those, in the view.
         reached: Of those, in the view or brought back by a lookup.
+        evidence: Of those, in the view as content; None in results from before that was measured.
+        evidence_reached: Of those, in the view as content or brought back; None likewise.
+        evidence_cost: What recalls would cost if all that is not in view as content had to be got at; None likewise.
         complete: Calls with references, all of which were in the view.
         referring: Calls with references.
         origins: References by where they were said: (all, in view).
@@ -293,6 +303,9 @@ class ReplayRow(_Row):
     references: int = 0
     in_view: int = 0
     reached: int = 0
+    evidence: int | None = None
+    evidence_reached: int | None = None
+    evidence_cost: float | None = None
     complete: int = 0
     referring: int = 0
     origins: Mapping[str, tuple[int, int]] = field(default_factory=dict)
@@ -393,6 +406,11 @@ class PolicyRow(_Row):
         cuts: How often a view was cut.
         scores: Figures by name (`palaver.lab.scores.SCORES` says what each is).
         best: Whether it is on the front: no other policy has a bill as low and an in-view recall as high, and one of them better.
+        best_evidence: Whether it is on the other front, on which a word is not enough: of `evidence_bill` and `evidence`.
+        differences: Its figures less those of the run's default policy, over the sessions that both came to the end of, by name
+            (`palaver.lab.scores.COMPARED`); empty for the default policy itself, and where it is not in the run.
+        beats: In what share of resamplings of the sessions it beats the default policy in bill and in-view recall; None where there are none.
+        beats_evidence: The same in `evidence_bill` and `evidence`.
         broken: Laws that it broke.
     """
 
@@ -406,6 +424,10 @@ class PolicyRow(_Row):
     cuts: int = 0
     scores: Mapping[str, Score] = field(default_factory=dict)
     best: bool = False
+    best_evidence: bool = False
+    differences: Mapping[str, Score] = field(default_factory=dict)
+    beats: float | None = None
+    beats_evidence: float | None = None
     broken: int = 0
 
     @property
@@ -419,7 +441,8 @@ class PolicyRow(_Row):
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Read what `to_dict` gave."""
         given = cls._known(values)
-        given["scores"] = {name: Score.from_dict(one) for name, one in given.get("scores", {}).items()}
+        for each in ("scores", "differences"):
+            given[each] = {name: Score.from_dict(one) for name, one in given.get(each, {}).items()}
         return cls(**given)
 
 

@@ -1,22 +1,31 @@
-"""The figures of a policy over all sessions, with their intervals, and which policies are on the front of bill and recall."""
+"""The figures of a policy over all sessions, with their intervals, and which policies are on the fronts of bill and of what is kept."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from palaver.lab.metrics import Worth, front, ratio_interval
+from palaver.lab.metrics import Interval, Worth, beats, front, paired_interval, paired_share, ratio_interval
 from palaver.lab.results import PolicyRow, Problem, ReplayRow, Run, Score, Table
 from palaver.lab.stand_ins import ORACLE
 
-__all__ = ["FRONT", "SCORES", "table"]
+__all__ = ["COMPARED", "DEFAULT", "EVIDENCE_FRONT", "FRONT", "SCORES", "able", "table"]
 
 Pair: TypeAlias = tuple[float, float]
 
 FRONT = "no other policy has a bill (recalls charged) as low and an FRR as high, and one of them better"
 """What it is to be on the front (`palaver.lab.metrics.beats`)."""
+
+EVIDENCE_FRONT = "the same where a word is not enough: all that is not in view as content is charged, and evidence takes the place of FRR"
+"""What it is to be on the other front."""
+
+DEFAULT = "palaver"
+"""The policy that the others are compared with, session for session, where it is in the run."""
+
+COMPARED = ("bill", "frr", "evidence_bill", "evidence")
+"""The figures that are compared so: those of the fronts."""
 
 SCORES: Mapping[str, tuple[str, Callable[[ReplayRow], Pair]]] = MappingProxyType(
     {
@@ -31,6 +40,18 @@ SCORES: Mapping[str, tuple[str, Callable[[ReplayRow], Pair]]] = MappingProxyType
         "tokens": ("the tokens of a request", lambda row: (row.tokens, row.calls)),
         "frr": ("future-reference recall: of what calls refer to, in view", lambda row: (row.in_view, row.references)),
         "frr_recall": ("the same, or brought back by a lookup", lambda row: (row.reached, row.references)),
+        "evidence": (
+            "evidence retention: of what calls refer to, in view as content, and not as a mere word",
+            lambda row: _measured(row, row.evidence),
+        ),
+        "evidence_recall": (
+            "the same, or brought back by a lookup",
+            lambda row: _measured(row, row.evidence_reached),
+        ),
+        "evidence_bill": (
+            "the bill, if all that is not in view as content had to be got at",
+            lambda row: (0, 0) if row.evidence_cost is None else (row.total - row.recall_cost + row.evidence_cost, 1),
+        ),
         "complete": (
             "of calls that refer to something, with all of it in view",
             lambda row: (row.complete, row.referring),
@@ -74,14 +95,24 @@ def table(
         by_policy.setdefault((row.policy, row.stand_in), []).append(row)
     refused = invalid or {}
     rows = [_row(run, *name, found, refused.get(name[0], ())) for name, found in by_policy.items()]
-    front = _front(rows)
-    marked = [replace(row, best=(row.policy, row.stand_in) in front) for row in rows]
-    rows = sorted(marked, key=_order)
+    by_words, by_evidence = _front(rows, "bill", "frr"), _front(rows, "evidence_bill", "evidence")
+    rows = [
+        replace(
+            row,
+            best=(row.policy, row.stand_in) in by_words,
+            best_evidence=(row.policy, row.stand_in) in by_evidence,
+            **_compared(run, by_policy[row.policy, row.stand_in], by_policy.get((DEFAULT, row.stand_in), ()))
+            if row.policy != DEFAULT
+            else {},
+        )
+        for row in rows
+    ]
+    rows.sort(key=_order)
     return Table(run=run, sessions=len(keys), rows=tuple(rows), problems=tuple(problems), keys=tuple(keys))
 
 
 def _row(run: Run, policy: str, stand_in: str, found: Sequence[ReplayRow], broken: Sequence[str]) -> PolicyRow:
-    whole = sorted((row for row in found if row.status == "ok" and row.calls), key=lambda row: row.session)
+    whole = _whole(found)
     failed = sum(row.status != "ok" for row in found)
     scores = {name: _score(run, [pair(row) for row in whole]) for name, (_, pair) in SCORES.items()}
     return PolicyRow(
@@ -98,36 +129,94 @@ def _row(run: Run, policy: str, stand_in: str, found: Sequence[ReplayRow], broke
     )
 
 
+def _whole(found: Iterable[ReplayRow]) -> list[ReplayRow]:
+    """Give the replays that came to their end, in the order of the sessions."""
+    return sorted((row for row in found if row.status == "ok" and row.calls), key=lambda row: row.session)
+
+
+def _measured(row: ReplayRow, kept: int | None) -> Pair:
+    """Give what was kept of references; nothing of nothing where that was not measured."""
+    return (0, 0) if kept is None else (kept, row.references)
+
+
 def _score(run: Run, pairs: Sequence[Pair]) -> Score:
-    found = ratio_interval(pairs, resamples=run.resamples, seed=run.seed)
+    return _scored(run, len(pairs), ratio_interval(pairs, resamples=run.resamples, seed=run.seed))
+
+
+def _scored(run: Run, sessions: int, found: Interval | None) -> Score:
     if found is None:
         return Score(value=None)
-    if len(pairs) < _SOME or not run.resamples:  # resampled, one session is itself: that says nothing of others
+    if sessions < _SOME or not run.resamples:  # resampled, one session is itself: that says nothing of others
         return Score(value=found.value)
     return Score(value=found.value, low=found.low, high=found.high)
+
+
+def _compared(run: Run, found: Sequence[ReplayRow], default: Sequence[ReplayRow]) -> dict[str, Any]:
+    """Compare a policy with the default one over the sessions that both came to the end of: each with itself."""
+    theirs = {row.session: row for row in _whole(default)}
+    both = [(row, theirs[row.session]) for row in _whole(found) if row.session in theirs]
+    if not both:
+        return {}
+    differences = {}
+    for name in COMPARED:
+        pair = SCORES[name][1]
+        one, other = zip(*((pair(row), pair(its)) for row, its in both), strict=True)
+        interval = paired_interval(one, other, resamples=run.resamples, seed=run.seed)
+        differences[name] = _scored(run, len(both), interval)
+    known = differences["evidence"].value is not None
+    return {
+        "differences": differences,
+        "beats": _share(run, both, "bill", "frr"),
+        "beats_evidence": _share(run, both, "evidence_bill", "evidence") if known else None,
+    }
+
+
+def _share(run: Run, both: Sequence[tuple[ReplayRow, ReplayRow]], bill: str, kept: str) -> float | None:
+    """Give in what share of resamplings one beats the other; None where one could not send as many calls, or nothing can be said.
+
+    Of the same sessions the references are the same, so what is kept is compared as it is counted.
+    """
+    unsent = [sum(row.infeasible for row in rows) for rows in zip(*both, strict=True)]
+    if unsent[0] > unsent[1] or len(both) < _SOME:
+        return None
+    one, other = (
+        [(SCORES[bill][1](row)[0], SCORES[kept][1](row)[0]) for row in rows] for rows in zip(*both, strict=True)
+    )
+
+    def wins(ours: Sequence[float], theirs: Sequence[float]) -> bool:
+        return beats(Worth(ours[0], ours[1]), Worth(theirs[0], theirs[1]))
+
+    return paired_share(one, other, wins, resamples=run.resamples, seed=run.seed)
 
 
 _SOME = 2
 """Sessions without which there is no interval."""
 
 
-def _front(rows: Sequence[PolicyRow]) -> frozenset[tuple[str, str]]:
-    """Give the policies that no other one beats (`FRONT`).
+def able(rows: Iterable[PolicyRow]) -> tuple[PolicyRow, ...]:
+    """Give the policies that can be compared: replayed on every session, with the fewest unsent calls, and none that broke a law.
 
-    Only those count that were replayed on every session, could send every call, broke no law, and do not know the future: the oracle is a bracket.
+    A call may be too large for any policy; then none could send it, and that is nobody's fault. Who could not send what another one could has kept
+    nothing there and paid for nothing: its figures are of something else.
     """
-    sound = [row for row in rows if row.status == "ok" and row.sessions and not row.infeasible and not row.broken]
-    able = [row for row in sound if row.stand_in != ORACLE]
-    most = max((row.sessions for row in able), default=0)
-    return front(
-        {
-            (row.policy, row.stand_in): Worth(row.scores["bill"].value or 0.0, row.scores["frr"].value or 0.0)
-            for row in able
-            if row.sessions == most
-        }
-    )
+    sound = [row for row in rows if row.status == "ok" and row.sessions and not row.broken]
+    most = max((row.sessions for row in sound), default=0)
+    whole = [row for row in sound if row.sessions == most]
+    fewest = min((row.infeasible for row in whole), default=0)
+    return tuple(row for row in whole if row.infeasible == fewest)
+
+
+def _front(rows: Sequence[PolicyRow], bill: str, kept: str) -> frozenset[tuple[str, str]]:
+    """Give the policies that no other one beats (`FRONT`), of those that can be compared and do not know the future: the oracle is a bracket."""
+    points = {
+        (row.policy, row.stand_in): Worth(cost, row.scores[kept].value or 0.0)
+        for row in able([row for row in rows if row.stand_in != ORACLE])
+        if (cost := row.scores[bill].value) is not None
+    }
+    return front(points)
 
 
 def _order(row: PolicyRow) -> tuple[bool, bool, float, str]:
     bill = row.scores["bill"].value
-    return row.status == "invalid", not row.best, float("inf") if bill is None else bill, row.policy
+    on_a_front = row.best or row.best_evidence
+    return row.status == "invalid", not on_a_front, float("inf") if bill is None else bill, row.policy

@@ -9,10 +9,11 @@ from palaver.context.record.asks import rules
 from palaver.context.work import Act, acts_of, deed, error_line
 from palaver.lab.finder import Finder
 from palaver.lab.metrics import distance_of, in_arguments, repeated
+from palaver.lab.quoted import Quoted
 from palaver.lab.recorded import Trace
 from palaver.log import Handle
 from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
-from palaver.view import Exchange
+from palaver.view import Block, Exchange
 
 __all__ = ["Failure", "Need", "Things", "Wanted", "things", "words"]
 
@@ -74,6 +75,8 @@ class Things:
 
     Attributes:
         names: Finds the identifiers that some call refers to.
+        quoted: Finds those of them that a text holds in the words of the log.
+        odd: The blocks that the log itself shows in another form than they came in.
         paths: Finds the files that some call reads or changes.
         wanted: The constraints of the user, in order.
         failed: What failed, in order.
@@ -83,6 +86,8 @@ class Things:
     """
 
     names: Finder
+    quoted: Quoted
+    odd: tuple[Block, ...]
     paths: Finder
     wanted: tuple[Wanted, ...]
     failed: tuple[Failure, ...]
@@ -97,8 +102,12 @@ def things(trace: Trace) -> Things:
     names = Finder(name for response in trace.responses.values() for name in sorted(_referred(response)))
     touched = tuple(_touched(exchange) for exchange in exchanges)
     failed = [(act, error_line(_result(act))) for act in acts_of(exchanges).all if act.failed]
+    blocks = [block for exchange in exchanges for block in exchange.blocks()]
+    said = (*trace.whole.system, *blocks)
     return Things(
         names=names,
+        quoted=Quoted(names, _Words(said)),
+        odd=tuple(block for block in said if block.reason is not None or block.derived),
         paths=Finder(path for paths in touched for path in sorted(paths)),
         wanted=tuple(_wanted(trace)),
         failed=tuple(_failed(failed)),
@@ -106,6 +115,16 @@ def things(trace: Trace) -> Things:
         touched=touched,
         repeated=repeated([(act.deed.of, error) for act, error in failed]),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """What blocks say, each when it is come to."""
+
+    blocks: Sequence[Block]
+
+    def __iter__(self) -> Iterator[str]:
+        return (words(block.content) for block in self.blocks)
 
 
 def words(content: Content) -> str:

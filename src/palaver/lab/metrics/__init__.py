@@ -6,8 +6,9 @@ from palaver.lab.metrics.constraints import survives
 from palaver.lab.metrics.evidence import ndcg_at, recall_all_at, recall_any_at, retained
 from palaver.lab.metrics.failures import remembered, repeated
 from palaver.lab.metrics.front import Worth, beats, front
-from palaver.lab.metrics.intervals import Interval, paired_interval, ratio_interval
+from palaver.lab.metrics.intervals import Interval, paired_interval, paired_share, ratio_interval
 from palaver.lab.metrics.money import bill, recall_charge, regret
+from palaver.lab.metrics.passages import passages
 from palaver.lab.metrics.references import distance_of, future_references, identifiers, in_arguments, occurs
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "ndcg_at",
     "occurs",
     "paired_interval",
+    "paired_share",
+    "passages",
     "prefix_stability",
     "ratio_interval",
     "recall_all_at",
