@@ -1,6 +1,5 @@
 """Planning keeps nobody waiting: what takes processor time is done beside the event loop."""
 
-import asyncio
 import sys
 import threading
 from collections.abc import Callable
@@ -18,7 +17,6 @@ from palaver.context.triggers import EventCount
 from palaver.errors import CallbackFailed
 from palaver.models import ScriptedProvider
 from palaver.tokens import Budget, Rates
-from palaver.tools.aside import aside
 from palaver.view import Plan, View, fold
 from palaver.wire import compile as compile_request
 
@@ -149,72 +147,5 @@ def test_whatever_a_policy_raises_ends_the_call_with_a_typed_failure(fault: Exce
         agent.receive("Well?")
         with pytest.raises(CallbackFailed):
             await agent.arespond()
-
-    anyio.run(main)
-
-
-def test_what_is_written_beside_the_loop_is_written_though_the_waiter_is_cancelled() -> None:
-    """A cancelled waiter waits for the work that was begun: nothing goes on behind its back."""
-    done: list[str] = []
-    begun, go_on = threading.Event(), threading.Event()
-
-    def work() -> None:
-        begun.set()
-        assert go_on.wait(60)
-        done.append("written")
-
-    async def main() -> None:
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(aside, work)
-            await anyio.to_thread.run_sync(begun.wait)
-            tasks.cancel_scope.cancel()
-            go_on.set()
-        assert done == ["written"]
-
-    anyio.run(main)
-
-
-def test_a_cancelled_task_waits_for_the_work_that_was_begun_too() -> None:
-    """Nor does a task's own `cancel` (`asyncio.timeout`, `wait_for`, Ctrl-C) leave a thread behind that still writes, however often it comes."""
-    done: list[str] = []
-    begun, go_on = threading.Event(), threading.Event()
-
-    def work() -> None:
-        begun.set()
-        assert go_on.wait(60)
-        done.append("written")
-
-    async def main() -> None:
-        task = asyncio.create_task(aside(work))
-        await anyio.to_thread.run_sync(begun.wait)
-        for _ in range(3):
-            task.cancel()
-            await anyio.wait_all_tasks_blocked()
-            assert not task.done()
-        go_on.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert done == ["written"]
-
-    anyio.run(main)
-
-
-def test_work_that_was_not_begun_when_it_was_given_up_is_never_begun() -> None:
-    """A task that is cancelled while every thread is busy ends at once."""
-    done: list[str] = []
-    go_on = threading.Event()
-
-    async def main() -> None:
-        async with anyio.create_task_group() as busy:
-            for _ in range(int(anyio.to_thread.current_default_thread_limiter().total_tokens)):
-                busy.start_soon(lambda: anyio.to_thread.run_sync(go_on.wait))
-            await anyio.wait_all_tasks_blocked()
-            task = asyncio.create_task(aside(lambda: done.append("written")))
-            await anyio.wait_all_tasks_blocked()
-            task.cancel()
-            with pytest.raises(asyncio.CancelledError):
-                await task
-            go_on.set()
-        assert not done
 
     anyio.run(main)
