@@ -26,7 +26,10 @@ def test_the_table_names_every_policy_and_every_assumption(tmp_path: Path, capsy
     assert "1 sessions, claude-sonnet-4-5, window 16,000" in said
     for name in ("full", "palaver", "swe-agent(n=3,polling=2)"):
         assert name in said
-    assert "* palaver" in said or "* swe-agent" in said
+    assert "*# palaver" in said or "*# swe-agent" in said
+    assert "evidence: as content" in said
+    assert "less palaver" in said
+    assert "Better in: of 100 resamplings" in said
     assert "300 seconds" in said
     assert "infeasible" in said
 
@@ -41,6 +44,9 @@ def test_the_table_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     }
     assert found["run"]["window"] == 16_000
     assert {"no timestamps", "no usage"} <= {problem["kind"] for problem in found["problems"]}
+    for row in found["rows"]:
+        assert {"evidence", "evidence_recall", "evidence_bill"} <= row["scores"].keys()
+        assert {"best", "best_evidence", "differences", "beats", "beats_evidence"} <= row.keys()
 
 
 def test_what_went_wrong_is_told_and_is_the_exit_code(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,6 +72,12 @@ def test_what_went_wrong_is_told_and_is_the_exit_code(tmp_path: Path, capsys: py
         (("--resume",), 3, "--out"),
         (("--show", "abc"), 2, "SESSION:CALL"),
         (("--policies", "full", "--show", "abc:1"), 4, "abc"),
+        (("--show", "abc:1", "--out", "o"), 3, "nothing to do for --out"),
+        (("--show", "abc:1", "--report", "r.html", "--png", "p"), 3, "nothing to do for --report, --png"),
+        (("--evidence", "--out", "o", "--resume"), 3, "nothing to do for --out, --resume"),
+        (("--evidence", "--cache", "0"), 3, "nothing to do for --cache"),
+        (("--evidence", "--stand-in", "empty"), 3, "nothing to do for --stand-in"),
+        (("--evidence", "--show", "abc:1"), 3, "nothing to do for --evidence"),
     ],
 )
 def test_wrong_words_are_refused(

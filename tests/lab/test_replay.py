@@ -378,6 +378,51 @@ def test_what_never_ends_is_ended_and_named(tmp_path: Path) -> None:
     assert "did not come to its end in 2 seconds" in by_name[hangs].error
 
 
+def test_what_was_stopped_is_run_again_with_more_time(tmp_path: Path) -> None:
+    """Taken up with as much time nothing is replayed; with more, what was stopped is, and the rest of its session stays as it was written."""
+    path, mine = coding(tmp_path / "one.jsonl", rounds=5, size=100), tmp_path / "mine.py"
+    mine.write_text(
+        "import threading\n"
+        "from pathlib import Path\n"
+        "from palaver.context import ContextManager\n\n"
+        "class Waits(ContextManager):\n"
+        "    def __call__(self, dialog):\n"
+        "        if not Path(__file__).with_name('go').exists():\n"
+        "            threading.Event().wait()\n"
+        "        return dialog\n"
+    )
+    waits = f"{mine}:Waits"
+    first = _replayed(path, tmp_path / "out", waits, 1.5)
+    assert {name: row.status for name, row in first.items()} == {"full": "ok", waits: "stopped", "lllm": "ok"}
+    assert first[waits].limit == 1.5
+    assert _replayed(path, tmp_path / "out", waits, 1.0) == first
+    calls = rows(tmp_path / "out", "lllm")
+    (tmp_path / "go").touch()
+    assert _replayed(path, tmp_path / "out", waits, 1.5) == first
+    again = _replayed(path, tmp_path / "out", waits, 60.0)
+    assert list(again) == list(first)
+    assert [again[name] for name in ("full", "lllm")] == [
+        first[name] for name in ("full", "lllm")
+    ]  # to the time it took
+    assert rows(tmp_path / "out", "lllm") == calls
+    assert (again[waits].status, again[waits].limit, again[waits].calls) == ("ok", None, 10)
+    assert len(rows(tmp_path / "out", waits)) == 10
+
+
+def _replayed(path: Path, out: Path, policy: str, limit: float) -> dict[str, ReplayRow]:
+    """Replay a file with so much time, and give what the folder holds then."""
+    policies = ("full", policy, "lllm")
+    asked = Asked(settings=settings(path, policies=policies, timeout=limit), policies=policies, folder=out, run="a")
+    task = ReplayFile(path=path, asked=asked)
+    if out.exists():
+        done = task(lambda _: None)
+    else:
+        (done,) = [each[1] for each in Crew[ReplayFile](1, limit, ready=lambda one: one).results([task]) if each]
+    found = replays(out)
+    assert done.limit == found[policy].limit
+    return found
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(600)
 def test_a_run_comes_to_its_end_whatever_a_policy_does(tmp_path: Path) -> None:

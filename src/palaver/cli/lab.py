@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,7 @@ from palaver.lab.report import Report
 from palaver.transcripts.markdown import markdown
 
 _ALL = "all"
+_FOLD = "fold"
 
 # --- what can be asked for ---------------------------------------------------------------------------------------------------
 
@@ -84,7 +85,11 @@ OutOption: TypeAlias = Annotated[
     typer.Option("--out", metavar="DIR", help="Keep the results here, as JSON Lines."),
 ]
 ResumeOption: TypeAlias = Annotated[
-    bool, typer.Option("--resume", help="Take up what is in --out, made with the same settings.")
+    bool,
+    typer.Option(
+        "--resume",
+        help="Take up what is in --out, made with the same settings; what was stopped is run again where --timeout is longer now.",
+    ),
 ]
 JobsOption: TypeAlias = Annotated[int, typer.Option("--jobs", metavar="N", min=0, help="Processes; 0 for one a core.")]
 TimeoutOption: TypeAlias = Annotated[
@@ -128,7 +133,7 @@ def run(
     policies: PoliciesOption = _ALL,
     window: WindowOption = None,
     budget: BudgetOption = None,
-    stand_ins: StandInsOption = "fold",
+    stand_ins: StandInsOption = _FOLD,
     lifetime: CacheOption = None,
     out: OutOption = None,
     resume: ResumeOption = False,
@@ -160,11 +165,25 @@ def run(
         seed=seed,
         resamples=resamples,
     )
+    asked = {"--show": show, "--evidence": evidence}
+    kept = {"--out": out, "--report": report, "--png": png, "--resume": resume}
     if show is not None:
+        _alone("--show", {**asked, **kept})
         return _show(settings, show, json=json)
     if evidence:
+        _alone("--evidence", {**asked, **kept, "--cache": lifetime, "--stand-in": stand_ins != _FOLD})
         return say_evidence(retention(settings), json=json)
     return _compare(settings, _Output(out, report, png), resume=resume, json=json)
+
+
+def _alone(option: str, others: Mapping[str, object]) -> None:
+    """Refuse what has no meaning beside an option that makes no comparison: nobody is to look for a file that was not written."""
+    beside = [name for name, given in others.items() if name != option and given is not None and given is not False]
+    if beside:
+        raise InvalidInput(
+            f"{option} makes no comparison: there is nothing to do for {', '.join(beside)}.",
+            hint=f"Leave {beside[0]} out, or {option}.",
+        )
 
 
 def _named(names: Sequence[str]) -> Iterator[str]:

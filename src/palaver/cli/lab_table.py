@@ -9,7 +9,7 @@ from pathlib import Path
 from rich.table import Table as Grid
 
 from palaver.cli.surroundings import errors, output, visible
-from palaver.lab import FRONT, PolicyRow, Problem, Run, Table, short_names
+from palaver.lab import COMPARED, DEFAULT, EVIDENCE_FRONT, FRONT, PolicyRow, Problem, Run, Score, Table, short_names
 
 __all__ = ["FAULTS", "place_of", "say_table"]
 
@@ -34,9 +34,15 @@ def say_table(found: Table, out: Path | None) -> None:
     )
     console.print(_grid(found, console.width))
     console.print(
-        f"* on the front: {FRONT}. FRR: of what later calls refer to, in view; "
-        "+lookup: or brought back. Brackets: 95 % of resampled sessions. Unsent: calls whose budget was infeasible."
+        f"* on the front: {FRONT}. # on the front of evidence: {EVIDENCE_FRONT}. FRR: of what later calls refer to, in view, if only as a word; "
+        "+lookup: or brought back; evidence: as content. Brackets: 95 % of resampled sessions. Unsent: calls whose budget was infeasible."
     )
+    if any(row.differences for row in found.rows):
+        console.print(_paired(found, console.width))
+        console.print(
+            f"Each policy less {DEFAULT}, over the sessions that both came to the end of, each with itself. "
+            "Better in: of 100 resamplings of the sessions, those in which it beats it in bill and FRR, and in bill and evidence."
+        )
     for text in run.assumptions:
         console.print(f"  {text}")
     _problems(found)
@@ -44,7 +50,7 @@ def say_table(found: Table, out: Path | None) -> None:
         console.print(f"Results: {out}")
 
 
-_WIDE = 132
+_WIDE = 164
 """Columns of a terminal from which on every figure and its interval have room."""
 
 
@@ -59,9 +65,38 @@ def _grid(found: Table, width: int) -> Grid:
     names = {name: name for name in found.run.policies} if wide else short_names(found.run.policies)
     for row in found.rows:
         cells = dict(zip(_TITLES, _cells(row, found.run, interval=wide), strict=True))
-        name = f"{'*' if row.best else ' '} {visible(_name(row, names[row.policy], several=several))}"
+        marks = f"{'*' if row.best else ' '}{'#' if row.best_evidence else ' '}"
+        name = f"{marks} {visible(_name(row, names[row.policy], several=several))}"
         grid.add_row(name, *(cells[title] for title in (_TITLES if wide else _NARROW)))
     return grid
+
+
+def _paired(found: Table, width: int) -> Grid:
+    """Make the table of differences from the default policy: those of a front with their intervals, where there is room for them."""
+    wide, several = width >= _WIDE, len(found.run.stand_ins) > 1
+    grid = Grid(box=None, pad_edge=False)
+    grid.add_column(f"less {DEFAULT}", overflow="fold" if wide else "ellipsis", no_wrap=not wide, min_width=12)
+    for title in _COMPARED.values():
+        grid.add_column(title, justify="right", no_wrap=True)
+    grid.add_column("better in", justify="right", no_wrap=True)
+    names = short_names(found.run.policies)
+    for row in found.rows:
+        if row.differences:
+            money = "+.3f" if found.run.currency == "USD" else "+,.0f"
+            cells = [
+                _said(row.differences[name], money if "bill" in name else "+.3f", interval=wide) for name in COMPARED
+            ]
+            shares = [_share(one) for one in (row.beats, row.beats_evidence)]
+            name = visible(_name(row, names[row.policy], several=several))
+            grid.add_row(f"   {name}", *cells, ", ".join(shares))
+    return grid
+
+
+_COMPARED = dict(zip(COMPARED, ("bill", "FRR", "bill by evidence", "evidence"), strict=True))
+
+
+def _share(share: float | None) -> str:
+    return "-" if share is None else f"{share:.0%}"
 
 
 _TITLES = (
@@ -71,6 +106,7 @@ _TITLES = (
     "tokens",
     "FRR",
     "+lookup",
+    "evidence",
     "files F1",
     "rules",
     "failures",
@@ -78,7 +114,7 @@ _TITLES = (
     "unsent",
     "broken",
 )
-_NARROW = ("bill", "regret", "tokens", "FRR", "+lookup", "cuts", "unsent", "broken")
+_NARROW = ("bill", "tokens", "FRR", "+lookup", "evidence", "cuts", "unsent", "broken")
 
 
 def _name(row: PolicyRow, name: str, *, several: bool) -> str:
@@ -88,7 +124,7 @@ def _name(row: PolicyRow, name: str, *, several: bool) -> str:
 
 def _cells(row: PolicyRow, run: Run, *, interval: bool) -> Iterator[str]:
     if not row.sessions:
-        yield from ("-",) * 11
+        yield from ("-",) * 12
         yield f"{row.broken:,}"
         return
     yield _figure(row, "bill", ".3f" if run.currency == "USD" else ",.0f", interval=interval)
@@ -96,7 +132,9 @@ def _cells(row: PolicyRow, run: Run, *, interval: bool) -> Iterator[str]:
     yield _figure(row, "hits", ".2f")
     yield _figure(row, "tokens", ",.0f")
     yield _figure(row, "frr", ".3f", interval=interval)
-    for name in ("frr_recall", "artifacts", "constraints", "failures"):
+    yield _figure(row, "frr_recall", ".2f")
+    yield _figure(row, "evidence", ".3f", interval=interval)
+    for name in ("artifacts", "constraints", "failures"):
         yield _figure(row, name, ".2f")
     yield f"{row.cuts:,}"
     yield f"{row.infeasible:,}"
@@ -104,7 +142,10 @@ def _cells(row: PolicyRow, run: Run, *, interval: bool) -> Iterator[str]:
 
 
 def _figure(row: PolicyRow, name: str, form: str, *, interval: bool = False) -> str:
-    score = row.scores[name]
+    return _said(row.scores[name], form, interval=interval)
+
+
+def _said(score: Score, form: str, *, interval: bool) -> str:
     if score.value is None:
         return "-"
     said = format(score.value, form)

@@ -17,13 +17,16 @@ from palaver.lab.results import (
 )
 from palaver.lab.retention import Kept, Retention, retention
 from palaver.lab.running import Progress, run_lab
-from palaver.lab.scores import FRONT, SCORES
+from palaver.lab.scores import COMPARED, DEFAULT, EVIDENCE_FRONT, FRONT, SCORES
 from palaver.lab.settings import Settings
 from palaver.lab.showing import ShownCall, command, shown
 from palaver.lab.stand_ins import STAND_INS
 from palaver.lab.writing import Results
 
 __all__ = [
+    "COMPARED",
+    "DEFAULT",
+    "EVIDENCE_FRONT",
     "FRONT",
     "PARTS",
     "SCHEMA",

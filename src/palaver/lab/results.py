@@ -237,6 +237,7 @@ class ReplayRow(_Row):
         status: `ok`; `failed`, and the rows end with the call before the one at which the policy failed; or `stopped`: the process had to be
             ended, or ended itself, and there are no rows.
         error: What it failed with.
+        limit: Where it was stopped, the seconds that it had been given; None where it was not, or had any time.
         calls: How many calls were replayed.
         infeasible: For how many of them what must be sent was larger than the budget.
         cuts: How often the view was made smaller and written down.
@@ -283,6 +284,7 @@ class ReplayRow(_Row):
     stand_in: str
     status: str = "ok"
     error: str = ""
+    limit: float | None = None
     calls: int = 0
     infeasible: int = 0
     cuts: int = 0

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from palaver.errors import PalaverError
@@ -23,6 +24,9 @@ __all__ = ["Asked", "Examine", "ReplayFile"]
 
 _Place = tuple[str, str, str]
 """A session, a policy and a stand-in: what is replayed at a time."""
+
+_Replay = tuple[ReplayRow, tuple[CallRow, ...]]
+"""What came of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +102,7 @@ class ReplayFile:
             return _unreadable(source, f"It cannot be read: {error.strerror or error}.")
         results = Results(asked.folder)
         known = results.file_done(digest, asked.run)
-        if known is not None and known.source == source:
+        if known is not None and known.source == source and not _longer(asked.settings.timeout, known.limit):
             return known
         done = self._replayed(digest, results, began)
         results.write_file(digest, asked.run, done)
@@ -116,33 +120,49 @@ class ReplayFile:
         prices, counting = sheet(settings.model, lifetime=settings.lifetime), counter(settings.model)
         keys: list[str] = []
         problems: list[Problem] = []
+        stopped: list[ReplayRow] = []
         for found in loaded(self.path):
             if isinstance(found, Problem):
                 problems.append(found)
                 continue
             key = key_of(digest, found.ordinal)
-            if not results.session_done(key, run):
+            done = results.session_done(key, run)
+            had = list(results.replays(key)) if done else []
+            kept = [row for row in had if not _longer(settings.timeout, row.limit)]
+            if not done or len(kept) < len(had):
                 try:
                     session = Session.of(found, key, run, counting)
                 except PalaverError as error:
                     problems.append(Problem(kind="unreadable", text=str(error), source=source, session=key))
                     continue
-                results.write_session(session.row, self._replays(session, entrants, prices, began))
+                again = {_place(row): partial(results.replay, row) for row in kept}
+                results.write_session(session.row, self._replays(session, entrants, prices, began, again))
+                had = list(results.replays(key))
+            stopped += (row for row in had if row.limit is not None)
             keys.append(key)
-        return Done(source=source, sessions=tuple(keys), problems=tuple(problems))
+        limit = min((row.limit for row in stopped if row.limit is not None), default=None)
+        return Done(source=source, sessions=tuple(keys), problems=tuple(problems), limit=limit)
 
     def _replays(
-        self, session: Session, entrants: Sequence[Entrant], prices: Sheet, began: Began
-    ) -> Iterator[tuple[ReplayRow, tuple[CallRow, ...]]]:
-        ended = dict(self.ended)
+        self,
+        session: Session,
+        entrants: Sequence[Entrant],
+        prices: Sheet,
+        began: Began,
+        kept: Mapping[_Place, Callable[[], _Replay]],
+    ) -> Iterator[_Replay]:
+        """Give each replay: again what is kept of an earlier run, and what is not made."""
+        ended, limit = dict(self.ended), self.asked.settings.timeout
         for each in entrants:
             for stand_in in self.asked.settings.stand_ins:
                 place = (session.row.session, each.name, stand_in)
                 why = ended.get(
                     place, "it had to be ended before on other sessions" if each.name in self.given_up else ""
                 )
-                if why:
-                    yield _stopped(place, why), ()
+                if place in kept:
+                    yield kept[place]()
+                elif why:
+                    yield _stopped(place, why, limit), ()
                 else:
                     began(place)
                     yield replayed(session, each, stand_in, prices)
@@ -153,6 +173,15 @@ def _unreadable(source: str, text: str) -> Done:
     return Done(source=source, sessions=(), problems=(Problem(kind="unreadable", text=text, source=source),))
 
 
-def _stopped(place: _Place, why: str) -> ReplayRow:
+def _stopped(place: _Place, why: str, limit: float | None) -> ReplayRow:
     session, policy, stand_in = place
-    return ReplayRow(session=session, policy=policy, stand_in=stand_in, status="stopped", error=why)
+    return ReplayRow(session=session, policy=policy, stand_in=stand_in, status="stopped", error=why, limit=limit)
+
+
+def _place(row: ReplayRow) -> _Place:
+    return row.session, row.policy, row.stand_in
+
+
+def _longer(limit: float | None, before: float | None) -> bool:
+    """Tell whether a bound leaves more time than the one under which something was stopped; None before: nothing was."""
+    return before is not None and (limit is None or limit > before)

@@ -29,11 +29,13 @@ class Done:
         source: The file.
         sessions: The keys of its sessions, in order.
         problems: What was wrong with the file.
+        limit: The least time, in seconds, that a replay of it had been given that was stopped; None where none was.
     """
 
     source: str
     sessions: tuple[str, ...]
     problems: tuple[Problem, ...]
+    limit: float | None = None
 
 
 def write_atomic(path: Path, lines: Iterable[str]) -> None:
@@ -126,7 +128,9 @@ class Results:
         if found.get("run") != run:
             return None
         problems = tuple(Problem.from_dict(one) for one in found["problems"])
-        return Done(source=found["source"], sessions=tuple(found["sessions"]), problems=problems)
+        return Done(
+            source=found["source"], sessions=tuple(found["sessions"]), problems=problems, limit=found.get("limit")
+        )
 
     def write_file(self, digest: str, run: str, done: Done) -> None:
         """Write down what came of a file."""
@@ -135,6 +139,7 @@ class Results:
             "source": done.source,
             "sessions": done.sessions,
             "problems": [each.to_dict() for each in done.problems],
+            "limit": done.limit,
         }
         write_atomic(self.folder / "files" / f"{digest[:24]}.json", [_json(values)])
 
@@ -169,6 +174,10 @@ class Results:
         for values in self._records(key, "call"):
             if policy in {None, values["policy"]}:
                 yield CallRow.from_dict(values)
+
+    def replay(self, row: ReplayRow) -> tuple[ReplayRow, tuple[CallRow, ...]]:
+        """Read the calls of a replay, and give it with them."""
+        return row, tuple(call for call in self.calls(row.session, row.policy) if call.stand_in == row.stand_in)
 
     def sweep(self) -> None:
         """Remove what processes left half written that were ended."""
