@@ -25,6 +25,7 @@ from palaver.context.summary import (
     unusable,
     values,
 )
+from palaver.context.summary.checks import clean
 from palaver.errors import ContextOverflow, PalaverError
 from palaver.messages import Speaker, Trust
 from palaver.testing.logs import Log, model, user
@@ -340,13 +341,57 @@ def test_the_stand_in_summarises_under_the_headings_of_every_preset(preset: type
 # --- parts ------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("form", ["## {}\ntext", "**{}**\ntext", "### {}:\ntext", "1. {}\ntext", "# {}  \n- text"])
+@pytest.mark.parametrize(
+    "form",
+    [
+        "## {}\ntext",
+        "**{}**\ntext",
+        "### {}:\ntext",
+        "1. {}\ntext",
+        "# {}  \n- text",
+        "## 2. **{}**\n\ntext",
+        "## {}\n**Done:** the cache works.",
+        "## {}\n### Details\n- text",
+        "## {}: the cache works",
+        "**{}:** the cache works",
+        "**{}**: the cache works",
+        "{}: the cache works",
+        "## {}\n```\n# a comment, no heading\n## neither\n```",
+    ],
+)
 def test_headings_are_found_in_the_forms_that_models_write(form: str) -> None:
-    """Hashes, bold, numbers and colons; a heading with nothing under it is missing."""
+    """Hashes, bold, numbers, colons, words in the same line; what is bold, in code or below a deeper heading belongs to the section."""
     text = "\n\n".join(form.format(heading) for heading in HEADINGS)
     assert lacking(text, HEADINGS) == ()
-    assert lacking("## Progress\n\n## Next Steps\nx", ("Progress", "Next Steps")) == ("Progress",)
+    assert lacking(text.replace("&", "and").upper(), HEADINGS) == ()
     assert lacking(filled("", HEADINGS), HEADINGS) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "there"),
+    [
+        ("## Progress\n\n## Next Steps\nx", {"Next Steps"}),
+        ("## Progress\n\n## Something else\nx", set()),
+        ("# Summary\n\n## Progress\n\n### Below\nx\n# Other\n## Next Steps", {"Progress"}),
+        ("**Progress**\n\n**Next Steps**\n", set()),
+        ("I made good progress: all is well. Next steps follow.", set()),
+        ("```\n## Progress\ndone\n```", set()),
+        ("## Current State\n```\n## Progress\n```", {"Current State"}),
+        ("## Current State\n``` never closed\n## Progress\ndone", {"Current State", "Progress"}),
+    ],
+)
+def test_a_heading_with_nothing_under_it_is_missing(text: str, there: set[str]) -> None:
+    """What stands under another heading, in a sentence or in a block of code is no section."""
+    assert set(HEADINGS) - set(lacking(text, HEADINGS)) == there
+
+
+@pytest.mark.parametrize("form", ["```markdown\n{}\n```", "```\n{}\n```", "<analysis>no</analysis>\n~~~md\n{}\n~~~"])
+def test_what_a_model_puts_around_its_answer_is_taken_off(form: str) -> None:
+    """A block of code around the whole, or scratch work before it; blocks in it, also at both of its ends, stay."""
+    inside = "## Progress\n```\nmake\n```\ndone"
+    assert clean(form.format(inside)) == inside
+    both = "```\nmake\n```\nthen\n```\nmake test\n```"
+    assert clean(both) == both
 
 
 def test_a_transcript_names_its_places_and_cuts_long_outputs_only() -> None:

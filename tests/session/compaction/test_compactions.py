@@ -281,8 +281,18 @@ def test_a_few_made_up_values_are_flagged_and_what_was_said_is_not() -> None:
     assert any("perhaps made up: src/made/up.py" in text for text in made.inserted)
     assert invented("see src/a/b.py and /tmp/b.py", ["edited b.py"]) == ()
     assert invented("at https://x.example/y", ["https://x.example/z"]) == ("https://x.example/y",)
-    assert distinctive("12 tests, 3.5 s, #4711, abc12345, a/b") == ("a/b", "#4711", "abc12345")
+    assert distinctive("12 tests, 3.5 s, #4711, abc12345, a/b.py") == ("a/b.py", "#4711", "abc12345")
     assert flagged(()) == ""
+
+
+def test_words_with_slashes_between_them_are_no_paths() -> None:
+    """Only what begins like a path, or has a part that looks like a file's name, is one; prose is never refused for its slashes."""
+    prose = "It handles client/server traffic, read/write locks, success/failure paths and/or retries over TCP/IP (HTTP/1.1, 24/7, I/O)."
+    assert distinctive(prose) == ()
+    sections = "\n\n".join(f"## {heading}\n{prose}" for heading in HEADINGS)
+    assert talked().compact(summarizer=said(sections), budget=3_000).refused == ""
+    paths = ("/usr/lib", "./a/b", "~/notes/today", "src/a.c", "my_app/run", ".github/workflows", "docs/index.html")
+    assert distinctive(" ".join(paths)) == paths
 
 
 def test_figures_are_those_of_the_view_and_the_clock_given() -> None:

@@ -11,11 +11,13 @@ from collections.abc import Iterable, Iterator
 
 __all__ = ["distinctive", "flagged", "invented", "mostly_invented"]
 
-_FORMS = (
-    re.compile(r"https?://[^\s)\"'>\]]+"),
-    re.compile(r"(?<![\w/:.])(?:\.{0,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*\w"),  # a path of two parts or more
-    re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_-]{7,}\b|(?<!\w)#\d{2,}\b"),  # an id
-)
+_URL = re.compile(r"https?://[^\s)\"'>\]]+")
+_PARTS = re.compile(r"(?<![\w/:.~])(?:~/|\.{0,2}/)?(?:[\w.@+-]+/)+[\w.@+-]*\w")
+"""Words with slashes between them: a path, if it begins like one or a part of it looks like a name of a file; `and/or` and `client/server` are none."""
+
+_BEGINS = ("/", "./", "../", "~/")
+_NAMED = re.compile(r"_|(?:^|/)\.\w|\w\.(?:[A-Za-z]\w+|[chrs]\b)")
+_ID = re.compile(r"\b(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9][A-Za-z0-9_-]{7,}\b|(?<!\w)#\d{2,}\b")
 _FEW = 3
 """So many made-up values may stand in a summary of any kind, flagged; beyond, it is refused when most of its values are made up."""
 
@@ -28,9 +30,11 @@ def distinctive(text: str) -> tuple[str, ...]:
 
 
 def _found(text: str) -> Iterator[str]:
-    for form in _FORMS:
+    for form in (_URL, _PARTS, _ID):
         for match in form.finditer(text):
-            yield match[0].rstrip(".,;:!?")
+            value = match[0].rstrip(".,;:!?")
+            if form is not _PARTS or value.startswith(_BEGINS) or _NAMED.search(value):
+                yield value
 
 
 def invented(summary: str, sources: Iterable[str]) -> tuple[str, ...]:
