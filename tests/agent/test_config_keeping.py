@@ -15,6 +15,7 @@ from palaver.context.summary import HEADINGS
 from palaver.context.triggers import EventCount, Idle, Overflow, Tokens
 from palaver.errors import InvalidConfig, NotFound, UnknownPolicy
 from palaver.prompts import Runtime
+from palaver.session.memory import CoreMemory
 from palaver.store import MemoryStore, SqliteStore, Store
 from palaver.tokens import Budget
 from tests.session.memory.test_kept import shown
@@ -178,7 +179,7 @@ def test_an_agent_of_a_configuration_compacts_and_its_own_model_summarises() -> 
 # --- memory ----------------------------------------------------------------------------------------------------------------------
 
 
-def test_agents_share_a_memory_by_its_name() -> None:
+def test_agents_share_a_memory_by_its_name_when_asked_to() -> None:
     """The same name is the same memory; its blocks stand in the instructions, and each sees the other's edits."""
     config = {
         "global": {
@@ -191,22 +192,23 @@ def test_agents_share_a_memory_by_its_name() -> None:
                 "name": "one",
                 "memory": {
                     "name": "team",
+                    "shared": True,
                     "blocks": {
                         "human": {"value": "Name: Ada.", "limit": 60, "description": "Who it is."},
                         "rules": "Be brief.",
                     },
                 },
             },
-            {"name": "two", "memory": "team"},
-            {"name": "three", "memory": True},
+            {"name": "two", "memory": {"name": "team", "shared": True}},
+            {"name": "three", "memory": {"shared": True}},
             {"name": "four"},
         ],
     }
     agents = build_agents(load_config(config), runtime=Runtime(), store=MemoryStore())
     one, two, three = (agents[name].memory for name in ("one", "two", "three"))
-    assert one is not None
-    assert two is not None
-    assert three is not None
+    assert isinstance(one, CoreMemory)
+    assert isinstance(two, CoreMemory)
+    assert isinstance(three, CoreMemory)
     assert agents["four"].memory is None
     two.replace("human", "Ada", "Grace", by="two")
     assert one.get("human").value == "Name: Grace."
@@ -221,15 +223,15 @@ def test_the_next_process_finds_it_as_it_was_left(tmp_path: Path) -> None:
     """What was learned is not written over by what the configuration says; a block that is new is made."""
     blocks = {"human": "Name: unknown."}
     with SqliteStore(tmp_path / "s.db") as store:
-        memory = built(store, memory={"name": "team", "blocks": blocks}).memory
-        assert memory is not None
+        memory = built(store, memory={"name": "team", "shared": True, "blocks": blocks}).memory
+        assert isinstance(memory, CoreMemory)
         memory.rethink("human", "Name: Ada.")
     with SqliteStore(tmp_path / "s.db") as store:
-        memory = built(store, memory={"name": "team", "blocks": {**blocks, "new": None}}).memory
-        assert memory is not None
+        memory = built(store, memory={"name": "team", "shared": True, "blocks": {**blocks, "new": None}}).memory
+        assert isinstance(memory, CoreMemory)
         assert [(block.label, block.value) for block in memory.blocks] == [("human", "Name: Ada."), ("new", "")]
-        other = built(store, memory="another").memory
-        assert other is not None
+        other = built(store, memory={"name": "another", "shared": True}).memory
+        assert isinstance(other, CoreMemory)
         assert other.blocks == ()
         assert [record.name for record in store.sessions()].count("team") == 1
 
@@ -240,6 +242,7 @@ def test_the_next_process_finds_it_as_it_was_left(tmp_path: Path) -> None:
         (3, "memory", "true or false, a name, or a mapping"),
         ({"block": {}}, "memory.block", "blocks"),
         ({"name": 3}, "memory.name", "a text"),
+        ({"shared": "team"}, "memory.shared", "true or false"),
         ({"blocks": []}, "memory.blocks", "a mapping"),
         ({"blocks": {"a": 3}}, "memory.blocks.a", "its text, or a mapping"),
         ({"blocks": {"a": {"text": "x"}}}, "memory.blocks.a.text", "value"),
@@ -272,6 +275,7 @@ VALUES = st.recursive(
                     "summarizer",
                     "model",
                     "blocks",
+                    "shared",
                     "name",
                     "value",
                     "budget",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import typing
 from pathlib import Path
@@ -541,3 +542,28 @@ def test_a_reader_that_goes_away_ends_the_chat(chats: Chats) -> None:
         process.stdin.close()
         assert process.wait(60) == 141
     assert said(chats, "head")[0] == "user: a"
+
+
+def test_what_an_agent_remembers_is_of_the_subject_that_is_named(chats: Chats) -> None:
+    """--subject: the same memory in the next session of the same one, none of it in another one's; without it the chat says where it stays."""
+    keep = call("core_memory_append", label="human", content="Likes kingfishers.")
+
+    def chat(*words: object) -> Ran:
+        agent = {"name": "a", "model_name": "m", "system_prompt": "hi", "memory": {"blocks": {"human": ""}}}
+        answers = [keep, "Noted."] if "first" in words else ["Hm."]
+        path = chats.folder / "a.yaml"
+        path.write_text(
+            json.dumps({"agent_configs": [agent | {"invoker": {"invoker": "scripted", "script": answers}}]})
+        )
+        return chats.pipe("hello\n/view\n", "--config", path, *words)
+
+    assert "Likes kingfishers." in chat("--subject", "ann", "-s", "first").out
+    assert "Likes kingfishers." in chat("--subject", "ann", "-s", "second").out
+    assert "Likes kingfishers." in chat("-s", "second").out
+    assert "Likes kingfishers." not in chat("--subject", "bob", "-s", "third").out
+    nobody = chat("-s", "fourth")
+    assert "Likes kingfishers." not in nobody.out
+    assert "--subject WHO has it remember WHO" in nobody.err
+    refused = chat("--subject", "bob", "-s", "second")
+    assert refused.code != 0
+    assert "The session 'second' is ann's data." in refused.err

@@ -28,7 +28,7 @@ from palaver.models.retry import Retry
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
 from palaver.session.calls.composing import BudgetLike, PolicyLike
-from palaver.session.memory import CoreMemory, core_memory_tools
+from palaver.session.memory import CoreMemory, SubjectMemory, core_memory_tools
 from palaver.session.session import StoreLike
 from palaver.store import MemoryStore
 from palaver.tools.portal import run_sync
@@ -61,7 +61,8 @@ class Agent(Hearing):
         compact: When and how what the model sees is made smaller by itself; None where only a request that is too long does it.
         on_refused: What becomes of a turn whose request is refused for good because of one block: `raise` an error that names it, or
             `quarantine` it, by an entry that can be taken back, and ask again without it.
-        memory: Its core memory, which stands in its instructions, with the tools to edit it; agents may share one.
+        memory: Its core memory, which stands in its instructions, with the tools to edit it: a `SubjectMemory` for one of each subject that it talks
+            with, or a `CoreMemory`, which is then the same in all of its dialogs, whoever they are about; agents may share one.
         tools: Tools it has in every turn, besides those of the prompt in force.
         stream_handler: What is told of every event.
         api_type: Which of a provider's interfaces, where the invoker has several.
@@ -89,7 +90,7 @@ class Agent(Hearing):
         budget: BudgetLike | None = None,
         compact: AutoCompact | None = None,
         on_refused: OnRefused = "raise",
-        memory: CoreMemory | None = None,
+        memory: CoreMemory | SubjectMemory | None = None,
         tools: Iterable[Any] = (),
         stream_handler: StreamHandler | None = None,
         api_type: APITypes | str | None = None,
@@ -299,7 +300,6 @@ class Agent(Hearing):
             budget=self.budget,
             compact=self.compact,
             on_refused=self.on_refused,
-            memory=self.memory,
             approve=self.approver,
             parallel=_PARALLEL if self.parallel_tools else 1,
             deps=self.deps,
@@ -335,10 +335,11 @@ class Agent(Hearing):
         session.resumed = turn.began >= 0
         task = task_prompt(dialog, turn, self.system_prompt, inherit=self.inherit_system_contract)
         before = dialog.top_prompt
-        own = self.tools if self.memory is None else (*self.tools, *core_memory_tools(self.memory))
+        memory = self.memory.core(dialog) if isinstance(self.memory, SubjectMemory) else self.memory
+        own = self.tools if memory is None else (*self.tools, *core_memory_tools(memory))
         async with offered(task, dialog.runtime, own) as (prompt, toolbox):
             run = Run(
-                settings=settings,
+                settings=replace(settings, memory=memory),
                 dialog=dialog,
                 turn=turn,
                 prompt=prompt,
@@ -348,7 +349,7 @@ class Agent(Hearing):
                 unsaved=self._unsaved,
                 tracer=self.tracer,
             )
-            with self.tracer.turn(settings, session):
+            with self.tracer.turn(run.settings, session):
                 await go(run)
         if dialog.top_prompt is before:  # nothing was put meanwhile: what governed the answer stays
             dialog.top_prompt = task

@@ -97,6 +97,7 @@ class NamedDialogs:
         prompt_args: Mapping[str, Any] | None = None,
         session_name: str | None = None,
         *,
+        subject: str = "",
         switch: bool = True,
     ) -> Self:
         """Begin a dialog: a session of its own, opened by the system prompt.
@@ -105,6 +106,7 @@ class NamedDialogs:
             alias: What the agent calls it.
             prompt_args: The variables of the system prompt.
             session_name: The session's name; `{agent}_{alias}` when not given.
+            subject: Whose data it is: who is talked with, most often. His memory is the agent's memory there.
             switch: Whether to talk to it from now on.
 
         Raises:
@@ -112,12 +114,12 @@ class NamedDialogs:
             InvalidPrompt: Variables are missing; nothing was made.
         """
         self._free(alias)
-        dialog = self._opened(self.store, session_name or f"{self.name}_{alias}", prompt_args)
+        dialog = self._opened(self.store, session_name or f"{self.name}_{alias}", prompt_args, subject)
         return self.adopt(alias, dialog, switch=switch)
 
-    def _opened(self, store: Store, name: str, prompt_args: Mapping[str, Any] | None) -> Dialog:
+    def _opened(self, store: Store, name: str, prompt_args: Mapping[str, Any] | None, subject: str = "") -> Dialog:
         self.system_prompt.render(as_mapping(prompt_args, "prompt_args"))  # refused before anything is made
-        dialog = Session.create(store, name, owner=self.name, runtime=self.runtime).root
+        dialog = Session.create(store, name, owner=self.name, subject=subject, runtime=self.runtime).root
         dialog.put_prompt(self.system_prompt, prompt_args, role=Role.SYSTEM, name="system")
         return dialog
 

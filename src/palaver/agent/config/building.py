@@ -16,7 +16,7 @@ from palaver.errors import InfeasibleBudget, InvalidInput, NotFound, PalaverErro
 from palaver.messages import canonical_json, thaw
 from palaver.models.retry import Retry
 from palaver.prompts import Format, Prompt, Runtime, get_default_runtime
-from palaver.session.memory import CoreMemory, recall_tools
+from palaver.session.memory import SubjectMemory, recall_tools
 from palaver.store import Store
 from palaver.tokens import Budget
 from palaver.tools import MCP, Function
@@ -65,7 +65,7 @@ def build_agents(
         MissingExtra: A provider's package is not installed.
     """
     shared: dict[bytes, Invoker] = {}
-    memories: dict[str, CoreMemory] = {}
+    memories: dict[str, SubjectMemory] = {}
     return {
         name: build_agent(
             config[name],
@@ -88,7 +88,7 @@ def build_agent(  # noqa: PLR0913 - all but the first by keyword
     store: Store | None = None,
     kind: Callable[..., Agent] = Agent,
     shared: dict[bytes, Invoker] | None = None,
-    memories: dict[str, CoreMemory] | None = None,
+    memories: dict[str, SubjectMemory] | None = None,
 ) -> Agent:
     """Build one agent, as `build_agents` does.
 
@@ -99,7 +99,7 @@ def build_agent(  # noqa: PLR0913 - all but the first by keyword
         store: Where its dialogs lie.
         kind: What makes an agent of its settings.
         shared: Invokers by their description, to be looked into and added to.
-        memories: Core memories by name, to be looked into and added to.
+        memories: Memories of subjects by name, to be looked into and added to.
     """
     known = runtime or get_default_runtime()
     settings = spec.settings

@@ -18,9 +18,8 @@ from palaver.errors import InvalidInput
 from palaver.ids import BlobId
 from palaver.messages import thaw
 from palaver.models import Provider
-from palaver.session import Session
-from palaver.session.memory import CoreMemory
-from palaver.store import SessionRecord, Store
+from palaver.session import Dialog
+from palaver.session.memory import CoreMemory, SubjectMemory, shared_memory
 from palaver.tokens import Budget
 
 __all__ = ["ConfiguredSummarizer", "compacting", "remembering"]
@@ -33,11 +32,8 @@ _TRIGGERS: Mapping[str, type[Trigger]] = MappingProxyType(
 )
 _COMPACT = frozenset({"policy", "triggers", "summarizer", "budget", "focus", "seconds", "input_tokens"})
 _SUMMARIZER = frozenset({"model_name", "model", "invoker", "max_tokens"})
-_MEMORY = frozenset({"name", "blocks"})
+_MEMORY = frozenset({"name", "blocks", "shared"})
 _BLOCK = frozenset({"value", "description", "limit", "unit", "read_only"})
-
-_MARK = "palaver_memory"
-"""The key of a session's metadata that says that it is the core memory of a configuration."""
 
 
 class ConfiguredSummarizer:
@@ -177,34 +173,38 @@ def _summarizer(
 # --- memory --------------------------------------------------------------------------------------------------------------------
 
 
-def remembering(spec: AgentSpec, agent: Agent, used: Used, memories: dict[str, CoreMemory]) -> CoreMemory | None:
-    """Give the core memory of an agent, as its specification says; None where it has none. Agents that name the same one share it.
+def remembering(
+    spec: AgentSpec, agent: Agent, used: Used, memories: dict[str, SubjectMemory]
+) -> CoreMemory | SubjectMemory | None:
+    """Give the core memory of an agent, as its specification says; None where it has none. Agents that name the same one have the same.
 
-    It lies in a session of its own in the agent's store, which the next process finds again. Blocks that are not there yet are made; those
-    that are stay as they are, whatever the specification says by now.
+    It is that of whoever is talked with, unless the specification says that everybody shares it. It lies in sessions of its own, which the next
+    process finds again. Blocks that are not there yet are made; those that are stay as they are, whatever the specification says by now.
 
     Args:
         spec: The specification.
         agent: The agent.
         used: Makes something of values.
-        memories: The memories that were built so far, by name; added to.
+        memories: The memories of subjects that were built so far, by name; added to.
     """
     given = spec.settings.get("memory")
     if given is None or given is False:
         return None
     words: dict[str, Any] = {} if given is True else {"name": given} if isinstance(given, str) else thaw(given)
     _known(spec, words, _MEMORY, "memory")
-    _held(spec, words, {"name": str, "blocks": dict}, "memory")
+    _held(spec, words, {"name": str, "blocks": dict, "shared": bool}, "memory")
     name = words.get("name") or spec.name
-    memory = memories.get(name)
-    if memory is None:
-        memory = memories[name] = CoreMemory(_session(agent.store, name).root)
-    for label, block in (words.get("blocks") or {}).items():
-        _block(spec, memory, label, block, used)
+    scratch = CoreMemory(Dialog(owner="memory"))  # what is wrong with a block is told now, not when somebody comes
+    blocks = {label: _block(spec, scratch, label, block, used) for label, block in (words.get("blocks") or {}).items()}
+    if words.get("shared"):
+        return shared_memory(agent.store, name, blocks=blocks)
+    memory = memories.setdefault(name, SubjectMemory(name))
+    memory.blocks = {**blocks, **memory.blocks}
     return memory
 
 
-def _block(spec: AgentSpec, memory: CoreMemory, label: str, given: object, used: Used) -> None:
+def _block(spec: AgentSpec, scratch: CoreMemory, label: str, given: object, used: Used) -> Mapping[str, Any]:
+    """Give what a block begins with, as far as one can be made of it."""
     at = ("memory", "blocks", label)
     words = {} if given is None else {"value": given} if isinstance(given, str) else given
     if not isinstance(words, dict):
@@ -212,20 +212,8 @@ def _block(spec: AgentSpec, memory: CoreMemory, label: str, given: object, used:
     _known(spec, words, _BLOCK, *at)
     kinds = {"value": str, "description": str, "limit": int, "unit": str, "read_only": bool}
     _held(spec, words, kinds, *at)
-    if all(block.label != label for block in memory.blocks):
-        used(spec, at, lambda: memory.create(label, **words))
-
-
-def _session(store: Store, name: str) -> Session:
-    """Find the session in which a memory lies, or make it. Where two processes made one at the same time, the first one counts for both."""
-    if not _memories(store, name):
-        Session.create(store, name, owner="memory", metadata={_MARK: True})
-    first = min(_memories(store, name), key=lambda record: (record.created_at, record.session_id))
-    return Session.open(first.session_id, store)
-
-
-def _memories(store: Store, name: str) -> list[SessionRecord]:
-    return [record for record in store.sessions(name=name) if record.metadata.get(_MARK)]
+    used(spec, at, lambda: scratch.create(label, **words))
+    return words
 
 
 # --- what both hold values to -----------------------------------------------------------------------------------------------------

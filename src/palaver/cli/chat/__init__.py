@@ -83,6 +83,14 @@ def run(
             "--redact", help="Take keys and tokens out of what is said before it is kept, and before a model sees it."
         ),
     ] = False,
+    subject: Annotated[
+        str | None,
+        typer.Option(
+            "--subject",
+            metavar="WHO",
+            help="Whose data a new session is: WHO's memory is what an agent with a memory has in it.",
+        ),
+    ] = None,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -103,6 +111,7 @@ def run(
         budget=budget,
         summarizer=summarizer,
         session=session,
+        subject=subject,
     )
     source = redacted_store(open_store(name), redact)
     screen = JsonScreen() if json else Screen()

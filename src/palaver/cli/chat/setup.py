@@ -23,6 +23,7 @@ from palaver.models.connect import PREFIXES
 from palaver.models.retry import Retry
 from palaver.prompts import Prompt, get_default_runtime, temporary_prompt
 from palaver.session import Session
+from palaver.session.memory import SubjectMemory
 from palaver.store import Store
 from palaver.tools import MCP, Function, Toolbox
 
@@ -50,6 +51,7 @@ class Wanted:
     budget: int | None = None
     summarizer: str | None = None
     session: str | None = None
+    subject: str | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -69,7 +71,8 @@ def prepared(wanted: Wanted, store: Store) -> Iterator[Talk]:
         agent, servers = _configured(wanted, wanted.config, store)
     spec = _have_answer(wanted, session, agent)
     _shape(wanted, agent)
-    talk = Talk(agent, store, spec=spec, name=wanted.session or "", workdir=str(Path.cwd()))
+    subject = _subject(wanted, session, agent)
+    talk = Talk(agent, store, spec=spec, name=wanted.session or "", workdir=str(Path.cwd()), subject=subject)
     connected = Servers((*servers, *declared(wanted.mcp)))
     try:
         connected.connect()
@@ -163,6 +166,24 @@ def _shape(wanted: Wanted, agent: Agent) -> None:
         triggers = (Tokens() if wanted.budget is None else Tokens(limit=max(1, wanted.budget * 8 // 10)),)
         how = agent.compact or AutoCompact(policy=agent.context_manager or POLICY, triggers=triggers)
         agent.compact = replace(how, summarizer=summarizer_of(wanted.summarizer, agent.store))
+
+
+def _subject(wanted: Wanted, session: Session | None, agent: Agent) -> str:
+    """Give whose data the session is; where nobody says so, what an agent remembers stays in it, and that is told.
+
+    Raises:
+        InvalidInput: The session is somebody else's.
+    """
+    has = "" if session is None else session.record.subject
+    if session is not None and wanted.subject not in {None, has}:
+        whose = f"{has}'s data" if has else "nobody's data"
+        raise InvalidInput(f"The session {session.name!r} is {whose}.", hint="--subject is for a new session.")
+    subject = wanted.subject or has
+    if isinstance(agent.memory, SubjectMemory) and not subject:
+        wanted.notes.append(
+            "What the agent remembers stays in this session: --subject WHO has it remember WHO in all of his."
+        )
+    return subject
 
 
 # --- which session --------------------------------------------------------------------------------------------------------------

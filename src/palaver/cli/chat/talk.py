@@ -57,15 +57,19 @@ class Talk:
         session: The session; None before the first message.
         name: What the session is to be called when it is made, empty for a made-up name.
         workdir: The folder that the chat is held in.
+        subject: Whose data the session is, or empty.
     """
 
-    def __init__(self, agent: Agent, store: Store, *, spec: str, name: str = "", workdir: str = "") -> None:
+    def __init__(
+        self, agent: Agent, store: Store, *, spec: str, name: str = "", workdir: str = "", subject: str = ""
+    ) -> None:
         self.agent = agent
         self.store = store
         self.spec = spec
         self.session: Session | None = None
         self.name = name
         self.workdir = workdir
+        self.subject = subject
 
     # --- which session and branch -----------------------------------------------------------------------------------------------
 
@@ -78,6 +82,7 @@ class Talk:
                 self.store,
                 self.name,
                 owner=self.agent.name,
+                subject=self.subject,
                 workdir=self.workdir,
                 metadata=metadata,
                 runtime=self.agent.runtime,

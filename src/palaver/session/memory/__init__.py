@@ -8,6 +8,7 @@ from palaver.session.memory.filing import file_tools
 from palaver.session.memory.kits import tools_for
 from palaver.session.memory.recalling import history_tools, recall_tools
 from palaver.session.memory.remembering import archival_tools, core_memory_tools
+from palaver.session.memory.whose import SubjectMemory, shared_memory
 
 __all__ = [
     "ArchivalMemory",
@@ -20,10 +21,12 @@ __all__ = [
     "HashingEmbedder",
     "MemoryBlock",
     "Passage",
+    "SubjectMemory",
     "archival_tools",
     "core_memory_tools",
     "file_tools",
     "history_tools",
     "recall_tools",
+    "shared_memory",
     "tools_for",
 ]

@@ -13,6 +13,7 @@ from palaver.session.memory.notes import Held
 from palaver.session.memory.offering import FEW, MOST, dialog_of, further, told, tool, who
 from palaver.session.memory.quoting import LONGEST_PAGE
 from palaver.session.memory.readings import looked_for, named_like
+from palaver.session.memory.whose import SubjectMemory
 from palaver.tools import CallContext, Function
 
 __all__ = ["file_tools"]
@@ -23,11 +24,11 @@ _SAID = 100
 """Characters of a pattern that are said again."""
 
 
-def file_tools(dialog: Held | None = None) -> tuple[Function, ...]:  # noqa: C901 - seven functions, and nothing but them
+def file_tools(dialog: Held | SubjectMemory | None = None) -> tuple[Function, ...]:  # noqa: C901 - seven functions, and nothing but them
     """Give the tools of a file store: `file_write`, `file_read`, `file_edit`, `file_list`, `file_glob`, `file_grep` and `file_delete`.
 
     Args:
-        dialog: Where the files lie; the dialog in which a tool is called when not given.
+        dialog: Where the files lie: the dialog in which a tool is called when not given; with a `SubjectMemory` those of whoever is talked with.
     """
 
     def files(context: CallContext) -> Files:

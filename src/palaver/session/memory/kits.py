@@ -13,13 +13,17 @@ from palaver.session.memory.blocks import CoreMemory
 from palaver.session.memory.filing import file_tools
 from palaver.session.memory.recalling import history_tools, recall_tools
 from palaver.session.memory.remembering import archival_tools, core_memory_tools
+from palaver.session.memory.whose import SubjectMemory
 from palaver.tools import Function
 
 __all__ = ["tools_for"]
 
 
 def tools_for(
-    policy: str, *, memory: CoreMemory | None = None, archive: ArchivalMemory | None = None
+    policy: str,
+    *,
+    memory: CoreMemory | SubjectMemory | None = None,
+    archive: ArchivalMemory | SubjectMemory | None = None,
 ) -> tuple[Function, ...]:
     """Give the tools for memory that belong to a policy.
 
@@ -28,8 +32,8 @@ def tools_for(
 
     Args:
         policy: The policy's name.
-        memory: The core memory, for those that have one; None where an agent has it as its own (`Agent(memory=...)` has the tools).
-        archive: The archive, for those that have one.
+        memory: The core memory, or that of whoever is talked with, for those that have one; None where an agent has it as its own (`Agent(memory=...)` has the tools).
+        archive: The archive, or that of whoever is talked with, for those that have one.
 
     Raises:
         UnknownPolicy: There is none of this name.

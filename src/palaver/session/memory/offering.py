@@ -7,6 +7,7 @@ from typing import Any
 
 from palaver.errors import InvalidInput, MemoryConflict, PalaverError
 from palaver.session.memory.notes import Held
+from palaver.session.memory.whose import SubjectMemory
 from palaver.tools import CallContext, Function, ToolReply
 
 __all__ = ["FEW", "MOST", "PAGE", "QUOTED", "atold", "dialog_of", "further", "told", "tool", "who"]
@@ -29,17 +30,18 @@ def tool(function: Callable[..., Any], description: str, told: dict[str, str], *
     return Function.from_callable(function, description=description, prop_desc=known, **(more or _READS))
 
 
-def dialog_of(context: CallContext, given: Held | None) -> Held:
-    """Give the dialog that a tool works on.
+def dialog_of(context: CallContext, given: Held | SubjectMemory | None) -> Held:
+    """Give the dialog that a tool works on: the one it was made with, that in which the memory lies of whoever is talked with, or the one it is called in.
 
     Raises:
         InvalidInput: It was made without one, and called outside a dialog.
     """
-    found = given if given is not None else context.dialog
-    if found is None:
+    if given is not None and not isinstance(given, SubjectMemory):
+        return given
+    if context.dialog is None:
         raise InvalidInput("This tool was called outside a dialog.", hint="Make it with one.")
-    dialog: Held = found
-    return dialog
+    dialog: Held = context.dialog
+    return dialog if given is None else given.place(dialog)
 
 
 def who(context: CallContext) -> str:

@@ -6,23 +6,33 @@ from typing import Any
 
 from palaver.session.memory.archive import ArchivalMemory, Passage
 from palaver.session.memory.blocks import CoreMemory, MemoryBlock
-from palaver.session.memory.offering import FEW, MOST, QUOTED, atold, further, told, tool, who
+from palaver.session.memory.offering import FEW, MOST, QUOTED, atold, dialog_of, further, told, tool, who
+from palaver.session.memory.whose import SubjectMemory
 from palaver.tools import CallContext, Function
 
 __all__ = ["archival_tools", "core_memory_tools"]
 
 
-def core_memory_tools(memory: CoreMemory) -> tuple[Function, ...]:
-    """Give the tools of a core memory, by their names in Letta: `core_memory_append`, `core_memory_replace` and `core_memory_rethink`."""
+def core_memory_tools(memory: CoreMemory | SubjectMemory) -> tuple[Function, ...]:
+    """Give the tools of a core memory, by their names in Letta: `core_memory_append`, `core_memory_replace` and `core_memory_rethink`.
+
+    Args:
+        memory: The memory; with a `SubjectMemory` that of whoever is talked with.
+    """
+
+    def core(context: CallContext) -> CoreMemory:
+        return memory.core(dialog_of(context, None)) if isinstance(memory, SubjectMemory) else memory
 
     def core_memory_append(label: str, content: str, context: CallContext) -> Any:  # noqa: ANN401 - a text, or what went wrong
-        return told(lambda: _block(memory.append(label, content, by=who(context), tool=True)))
+        return told(lambda: _block(core(context).append(label, content, by=who(context), tool=True)))
 
     def core_memory_replace(label: str, old_content: str, new_content: str, context: CallContext) -> Any:  # noqa: ANN401 - the same
-        return told(lambda: _block(memory.replace(label, old_content, new_content, by=who(context), tool=True)))
+        return told(lambda: _block(core(context).replace(label, old_content, new_content, by=who(context), tool=True)))
 
     def core_memory_rethink(label: str, new_memory: str, context: CallContext, expected: str | None = None) -> Any:  # noqa: ANN401 - the same
-        return told(lambda: _block(memory.rethink(label, new_memory, expected=expected, by=who(context), tool=True)))
+        return told(
+            lambda: _block(core(context).rethink(label, new_memory, expected=expected, by=who(context), tool=True))
+        )
 
     label = {"label": "The block, as it is labelled in your instructions."}
     writes = {"allow_repeat": True}
@@ -55,21 +65,28 @@ def _block(block: MemoryBlock) -> str:
     return f"The block {block.label!r} has {block.size:,} of {block.limit:,} {block.unit} now."
 
 
-def archival_tools(archive: ArchivalMemory) -> tuple[Function, ...]:
-    """Give the tools of an archive, by their names in Letta: `archival_memory_insert` and `archival_memory_search`."""
+def archival_tools(archive: ArchivalMemory | SubjectMemory) -> tuple[Function, ...]:
+    """Give the tools of an archive, by their names in Letta: `archival_memory_insert` and `archival_memory_search`.
+
+    Args:
+        archive: The archive; with a `SubjectMemory` that of whoever is talked with.
+    """
+
+    def passages(context: CallContext) -> ArchivalMemory:
+        return archive.archive(dialog_of(context, None)) if isinstance(archive, SubjectMemory) else archive
 
     async def archival_memory_insert(content: str, context: CallContext, tags: list[str] | None = None) -> Any:  # noqa: ANN401 - a text, or what went wrong
         async def put() -> str:
-            return f"Kept as {(await archive.ainsert(content, tags or (), by=who(context))).handle}."
+            return f"Kept as {(await passages(context).ainsert(content, tags or (), by=who(context))).handle}."
 
         return await atold(put)
 
     async def archival_memory_search(
-        query: str, tags: list[str] | None = None, offset: int = 0, limit: int = FEW
+        query: str, context: CallContext, tags: list[str] | None = None, offset: int = 0, limit: int = FEW
     ) -> Any:  # noqa: ANN401 - the same
         async def find() -> str:
             begin, count = max(offset, 0), min(max(limit, 1), MOST)
-            found = await archive.asearch(query, count + 1, begin, tags=tags or ())
+            found = await passages(context).asearch(query, count + 1, begin, tags=tags or ())
             more = further(len(found) > count, begin + count)
             return "\n".join([*map(_passage, found[:count]), *more]) if found else "There is nothing more like it."
 
