@@ -1,12 +1,61 @@
 """The two stores as the laws want them: where they lie, and how to look behind their backs."""
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import apsw
 
 from palaver.ids import DialogId
 from palaver.store import Durability, MemoryStore, SqliteStore, Store
+from palaver.store.memory import _Guard
 from palaver.testing.store_laws import Backend
+
+
+class _Telling(_Guard):
+    """A lock that tells when it is free again; not of what is done meanwhile."""
+
+    def __init__(self, act: Callable[[], None]) -> None:
+        super().__init__()
+        self._act = act
+        self._depth = 0
+        self._telling = False
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        self._depth += 1
+
+    def __exit__(self, *error: object) -> None:
+        self._depth -= 1
+        super().__exit__(*error)
+        if not self._depth and not self._telling:
+            self._telling = True
+            self._act()
+            self._telling = False
+
+
+@contextmanager
+def between_pages(store: Any, act: Callable[[], None]) -> Iterator[None]:  # noqa: ANN401 - of either kind
+    """Act behind each reading of a store that keeps rows; not behind those of the act itself."""
+    plain = store._rows
+    telling = False
+
+    @contextmanager
+    def rows(*, write: bool = False) -> Iterator[Any]:
+        nonlocal telling
+        with plain(write=write) as given:
+            yield given
+        if not telling:
+            telling = True
+            act()
+            telling = False
+
+    store._rows = rows
+    try:
+        yield
+    finally:
+        store._rows = plain
 
 
 class MemoryBackend(Backend):
@@ -35,6 +84,17 @@ class MemoryBackend(Backend):
     def age_payloads(self, seconds: float) -> None:
         """Turn their clocks back."""
         self.store._times = {blob: at - seconds for blob, at in self.store._times.items()}
+
+    @contextmanager
+    def between(self, store: Store, act: Callable[[], None]) -> Iterator[None]:
+        """Act whenever the store's lock is free again."""
+        assert isinstance(store, MemoryStore)
+        plain = store._guard
+        store._guard = _Telling(act)
+        try:
+            yield
+        finally:
+            store._guard = plain
 
 
 class SqliteBackend(Backend):
@@ -76,3 +136,7 @@ class SqliteBackend(Backend):
         connection = apsw.Connection(str(self.path))
         connection.execute("UPDATE blob_times SET at = at - ?", (seconds,))
         connection.close()
+
+    def between(self, store: Store, act: Callable[[], None]) -> AbstractContextManager[None]:
+        """Act behind each page that is read."""
+        return between_pages(store, act)

@@ -1,5 +1,7 @@
 """The store in PostgreSQL as the laws want it: a schema of its own for each test, looked at through a connection of our own."""
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import LiteralString
 
 import psycopg
@@ -10,6 +12,7 @@ from palaver.store.postgres import PostgresStore
 from palaver.store.postgres.address import address
 from palaver.testing.store_laws import Backend
 from tests.postgres import Server
+from tests.store.backends import between_pages
 
 
 def connected(url: str) -> psycopg.Connection[tuple[object, ...]]:
@@ -74,3 +77,7 @@ class PostgresBackend(Backend):
         with connected(self.url) as connection:
             connection.execute("UPDATE blobs SET put_at = put_at - make_interval(secs => %s)", (seconds,))
         connection.close()
+
+    def between(self, store: Store, act: Callable[[], None]) -> AbstractContextManager[None]:
+        """Act behind each page that is read."""
+        return between_pages(store, act)

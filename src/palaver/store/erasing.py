@@ -25,9 +25,11 @@ __all__ = [
     "Erasing",
     "Gone",
     "KeptReceipt",
+    "Mark",
     "Placed",
     "Stray",
     "Thing",
+    "Unnamed",
     "is_fresh",
     "listed",
     "may_name",
@@ -101,11 +103,37 @@ class Stray(NamedTuple):
     age: float
 
 
+class Mark(NamedTuple):
+    """How far a store had been written when somebody began to look, for whoever looks again only at what was written since.
+
+    Attributes:
+        place: Where that was, in the store's own terms; another store can do nothing with it.
+        lists: The lists of pieces that were read since: what is named by its content says the same for ever.
+    """
+
+    place: object
+    lists: frozenset[str] = frozenset()
+
+
+class Unnamed(NamedTuple):
+    """What somebody found who looked while others wrote.
+
+    Attributes:
+        blob_ids: The payloads that nothing named.
+        mark: How far the store had been written before the look.
+    """
+
+    blob_ids: frozenset[BlobId]
+    mark: Mark
+
+
 class Eraser(Protocol):
     """What may be done inside one erasure. All of it happens together, or none of it; nobody else writes meanwhile."""
 
     def put_in_place(self, dialog_id: DialogId, placed: Sequence[Placed]) -> None:
         """Overwrite own entries: digests, sizes and running sizes follow, and the full-text index forgets them.
+
+        What is put in place names no payload that the entry did not name.
 
         Raises:
             UnknownDialog: No such dialog.
@@ -129,12 +157,16 @@ class Eraser(Protocol):
         """Delete the leases whose name holds one of these ids."""
         ...
 
-    def unnamed(self, blob_ids: Collection[BlobId], older_than: float | None = None) -> frozenset[BlobId]:
+    def unnamed(
+        self, blob_ids: Collection[BlobId], older_than: float | None = None, since: Mark | None = None
+    ) -> frozenset[BlobId]:
         """Give those payloads that nothing names: no entry, no source and no list of pieces. Reads every body that names any payload.
 
         Args:
             blob_ids: The payloads.
             older_than: Only those that nobody has put for so many seconds, by the store's clock; None for all.
+            since: What was written before this mark is not read again: a look that began with it (`Erasing.unnamed`) found that it names none
+                of them. Where the store cannot tell any more what was written since, everything is read.
         """
         ...
 
@@ -177,11 +209,12 @@ class Erasing(Store, Protocol):
         """Give all receipts, the oldest first."""
         ...
 
-    def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
+    def scrub(self, *, thorough: bool = True, payloads: bool = False) -> tuple[str, ...]:
         """Take what was deleted out of the storage as far as this store can, and give what is still pending, in words; nothing when all is done.
 
         Args:
             thorough: Whether to write the storage anew, where that is what it takes. It costs as much as the store is large.
+            payloads: Whether nothing but payloads was deleted: then nothing else is gone over, and unless it is to be thorough, nobody waits.
         """
         ...
 
@@ -189,6 +222,16 @@ class Erasing(Store, Protocol):
         """Give the payloads that nothing names, in order of their ids; nobody is kept from writing.
 
         Reads every body that names any payload. What is being written may be among them: only `Eraser.unnamed` is the proof.
+        """
+        ...
+
+    def unnamed(self, blob_ids: Collection[BlobId], older_than: float) -> Unnamed:
+        """Give those payloads that nothing names and that nobody has put for so many seconds; nobody is kept from writing.
+
+        Reads every body that names any payload. `Eraser.unnamed`, given the mark, proves it, and reads only what was written meanwhile.
+
+        Raises:
+            StoreDamaged: A list of pieces cannot be read: what it named is not known.
         """
         ...
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 from palaver.errors import PalaverError, UnknownDialog, UnknownSession
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.store.erasing import Gone, KeptReceipt, Stray, Thing, listed, named_in
+from palaver.store.erasing import Gone, KeptReceipt, Mark, Stray, Thing, Unnamed, listed, named_in
 from palaver.store.records import MIN_PREFIX_DIGITS
 
 __all__ = ["ErasingFace", "RowEraser", "Rows", "gone", "unknown_dialog", "unknown_session"]
@@ -30,6 +30,10 @@ class Rows(Protocol):
 
     def each(self, name: str, values: Iterable[tuple[object, ...]]) -> None:
         """Execute a statement that gives no rows, once for each of the values."""
+        ...
+
+    def older(self, blob_ids: Collection[BlobId], seconds: float) -> set[BlobId]:
+        """Give those payloads that nobody has put for so many seconds, by the store's clock."""
         ...
 
 
@@ -73,20 +77,28 @@ class _OfRows(ABC):
     def _rows(self, *, write: bool = False) -> AbstractContextManager[Rows]:
         """Lend a connection: for reading, or for one write transaction."""
 
-    def _without_named(self, left: set[BlobId], *, proven: bool) -> set[BlobId]:
-        """Read all that names payloads, and give the payloads that are left over."""
-        for body in self._naming() if left else ():
+    def _take_named(
+        self, left: set[BlobId], bodies: Iterable[bytes], known: Collection[str], *, proven: bool
+    ) -> set[str]:
+        """Take what bodies and sources name out of some payloads, and give the lists of pieces that were read; known ones are not."""
+        for body in bodies if left else ():
             left -= named_in(body)
+            if not left:
+                break
+        read: set[str] = set()
         with self._rows() as rows:
             for raw, index in rows.all("sources_naming") if left else ():
                 left -= {raw, index}
-                for (listing,) in [] if raw is None else rows.all("blob_get", bytes.fromhex(raw)):
+                if raw is None or raw in known or raw in read:
+                    continue
+                read.add(raw)
+                for (listing,) in rows.all("blob_get", bytes.fromhex(raw)):
                     left -= listed(raw, bytes(listing), proven=proven)
-        return left
+        return read
 
-    def _naming(self) -> Iterator[bytes]:
-        """Give the bodies that may name payloads; read a page of all entries at a time."""
-        after = self._before_all
+    def _naming(self, after: tuple[object, ...] = ()) -> Iterator[bytes]:
+        """Give the bodies that may name payloads, behind a key or all of them; read a page of all entries at a time."""
+        after = after or self._before_all
         while True:
             with self._rows() as rows:
                 page = rows.all("bodies_naming", *after, _PAGE_BODIES)
@@ -138,9 +150,18 @@ class ErasingFace(_OfRows):
             if not page:
                 return
             found = [Stray(BlobId(bytes(digest).hex()), size, age) for digest, size, age in page]
-            left = self._without_named({one.blob_id for one in found}, proven=True)
+            left = {one.blob_id for one in found}
+            self._take_named(left, self._naming(), (), proven=True)
             yield from (one for one in found if one.blob_id in left)
             after = bytes(page[-1][0])
+
+    def unnamed(self, blob_ids: Collection[BlobId], older_than: float) -> Unnamed:
+        """Give those payloads that nothing names and that nobody has put for so many seconds."""
+        with self._rows() as rows:
+            (place,) = rows.all("written_upto")
+            left = rows.older(blob_ids, older_than)
+        lists = self._take_named(left, self._naming(), (), proven=True)
+        return Unnamed(frozenset(left), Mark(place, frozenset(lists)))
 
 
 # --- inside an erasure ------------------------------------------------------------------------------------------------------------
@@ -150,8 +171,8 @@ class RowEraser(_OfRows):
     """What may be done inside an erasure; the block that it was made in keeps every other writer out."""
 
     @abstractmethod
-    def _older(self, rows: Rows, blob_ids: Collection[BlobId], seconds: float) -> set[BlobId]:
-        """Give those payloads that nobody has put for so many seconds."""
+    def _naming_since(self, place: object) -> Iterator[bytes]:
+        """Give the bodies that were written behind a place and may name payloads; all of them where nobody can tell."""
 
     def clear_dialog(self, dialog_id: DialogId) -> None:
         """Empty a node's metadata."""
@@ -173,13 +194,17 @@ class RowEraser(_OfRows):
             names = [name for (name,) in rows.all("lease_names") if any(one in name for one in ids)]
             rows.each("lease_remove", ((name,) for name in names))
 
-    def unnamed(self, blob_ids: Collection[BlobId], older_than: float | None = None) -> frozenset[BlobId]:
-        """Read all that names payloads, and give those of them that nothing names."""
+    def unnamed(
+        self, blob_ids: Collection[BlobId], older_than: float | None = None, since: Mark | None = None
+    ) -> frozenset[BlobId]:
+        """Read all that names payloads, or what of it was written since a mark, and give those of them that nothing names."""
         left = set(blob_ids)
         if older_than is not None and left:
             with self._rows() as rows:
-                left = self._older(rows, left, older_than)
-        return frozenset(self._without_named(left, proven=older_than is not None))
+                left = rows.older(left, older_than)
+        bodies = self._naming() if since is None else self._naming_since(since.place)
+        self._take_named(left, bodies, () if since is None else since.lists, proven=older_than is not None)
+        return frozenset(left)
 
     def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
         """Delete payloads."""

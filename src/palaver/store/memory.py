@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
@@ -28,9 +28,11 @@ from palaver.store.erasing import (
     Eraser,
     Gone,
     KeptReceipt,
+    Mark,
     Placed,
     Stray,
     Thing,
+    Unnamed,
     is_fresh,
     listed,
     may_name,
@@ -482,7 +484,7 @@ class MemoryStore:
         with self._guard:
             return tuple(self._receipts.values())
 
-    def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:  # noqa: ARG002 - nothing lies anywhere else
+    def scrub(self, *, thorough: bool = True, payloads: bool = False) -> tuple[str, ...]:  # noqa: ARG002 - nothing lies anywhere else
         """Do nothing: what is deleted in memory is nowhere else."""
         with self._guard:
             return ()
@@ -490,19 +492,37 @@ class MemoryStore:
     def strays(self) -> Iterator[Stray]:
         """Give the payloads that nothing names."""
         with self._guard:
-            at, left = now(), self._without_named(set(self._blobs), proven=True)
+            at, left = now(), set(self._blobs)
+            self._take_named(left, {}, proven=True)
             return iter([Stray(one, len(self._blobs[one]), at - self._times[one]) for one in sorted(left)])
 
-    def _without_named(self, left: set[BlobId], *, proven: bool) -> set[BlobId]:
-        """Read all that names payloads, and give the payloads that are left over."""
-        named = (body for log in self._logs.values() for body in log.bodies if may_name(body))
-        for body in named if left else ():
-            left -= named_in(body)
-        for source in self._sources.values() if left else ():
-            if source.raw in self._blobs:
-                left -= listed(source.raw, self._blobs[source.raw], proven=proven)
-            left -= {one for one in (source.raw, source.index) if one is not None}
-        return left
+    def unnamed(self, blob_ids: Collection[BlobId], older_than: float) -> Unnamed:
+        """Give those payloads that nothing names and that nobody has put for so many seconds."""
+        with self._guard:
+            mark = Mark({dialog_id: (log, len(log.bodies)) for dialog_id, log in self._logs.items()})
+            left = self._older(blob_ids, older_than)
+        self._take_named(left, {}, proven=True)
+        return Unnamed(frozenset(left), mark)
+
+    def _older(self, blob_ids: Collection[BlobId], seconds: float) -> set[BlobId]:
+        at = now()
+        return {one for one in blob_ids if one in self._blobs and at - self._times[one] >= seconds}
+
+    def _take_named(self, left: set[BlobId], known: Mapping[DialogId, tuple[_Log, int]], *, proven: bool) -> None:
+        """Take what entries and sources name out of some payloads; the first entries of a log that is still the same are known."""
+        with self._guard:
+            logs = list(self._logs.items()) if left else []
+        for dialog_id, log in logs:
+            was, length = known.get(dialog_id, (log, 0))
+            with self._guard:
+                bodies = log.bodies[length if was is log else 0 :]
+            for body in filter(may_name, bodies):
+                left -= named_in(body)
+        with self._guard:
+            for source in self._sources.values() if left else ():
+                if source.raw in self._blobs:
+                    left -= listed(source.raw, self._blobs[source.raw], proven=proven)
+                left -= {one for one in (source.raw, source.index) if one is not None}
 
     def note_file(self, session_id: SessionId, path: str) -> None:
         """Remember that a session was written to a file."""
@@ -574,11 +594,14 @@ class MemoryEraser:
         kept = {name: lease for name, lease in store._leases.items() if not any(one in name for one in ids)}  # noqa: SLF001 - as above
         store._leases = kept  # noqa: SLF001 - as above
 
-    def unnamed(self, blob_ids: Collection[BlobId], older_than: float | None = None) -> frozenset[BlobId]:
+    def unnamed(
+        self, blob_ids: Collection[BlobId], older_than: float | None = None, since: Mark | None = None
+    ) -> frozenset[BlobId]:
         """Give those payloads that nothing names."""
-        times, at = self._store._times, now()  # noqa: SLF001 - as above
-        old = {one for one in blob_ids if older_than is None or at - times.get(one, at) >= older_than}
-        return frozenset(self._store._without_named(old, proven=older_than is not None))  # noqa: SLF001 - as above
+        left = set(blob_ids) if older_than is None else self._store._older(blob_ids, older_than)  # noqa: SLF001 - as above
+        known = since.place if since is not None and isinstance(since.place, dict) else {}
+        self._store._take_named(left, known, proven=older_than is not None)  # noqa: SLF001 - as above
+        return frozenset(left)
 
     def remove_blobs(self, blob_ids: Collection[BlobId]) -> None:
         """Delete payloads."""

@@ -9,16 +9,19 @@ from typing import ClassVar
 import psycopg
 
 from palaver.errors import StoreBusy, UnknownHandle
-from palaver.ids import BlobId, DialogId
+from palaver.ids import DialogId
 from palaver.log import Handle
 from palaver.store.erasing import Placed, retotalled
-from palaver.store.erasing_rows import RowEraser, Rows
+from palaver.store.erasing_rows import RowEraser
 from palaver.store.postgres import activity, entries
 from palaver.store.postgres.connections import Connection, Connections, ask
 from palaver.store.postgres.rows import BEFORE_ALL, PostgresRows, rows_of
 from palaver.store.postgres.statements import statements
 from palaver.store.postgres.texts import held
-from palaver.store.postgres.transactions import refuse_if_read_only, together, writing
+from palaver.store.postgres.transactions import reading, refuse_if_read_only, together, writing
+
+_XIDS = 1 << 32  # a row knows its transaction by 32 bits (https://www.postgresql.org/docs/current/transaction-id.html)
+_PAGE_SINCE = 500
 
 
 @contextmanager
@@ -42,9 +45,15 @@ class PostgresEraser(RowEraser):
     def _rows(self, *, write: bool = False) -> AbstractContextManager[PostgresRows]:
         return rows_of(self._pool, write=write)
 
-    def _older(self, rows: Rows, blob_ids: Collection[BlobId], seconds: float) -> set[BlobId]:
-        found = rows.all("blobs_older", seconds, [bytes.fromhex(one) for one in blob_ids])
-        return {BlobId(bytes(digest).hex()) for (digest,) in found}
+    def _naming_since(self, place: object) -> Iterator[bytes]:
+        """Look at every row, but only at the body of one that a transaction has written since: the rows say which."""
+        if not isinstance(place, tuple):
+            yield from self._naming()
+            return
+        with reading(self._pool) as connection, connection.cursor(name="naming") as cursor:
+            cursor.itersize = _PAGE_SINCE
+            cursor.execute(statements()["bodies_naming_since"], (str(place[0] % _XIDS),), binary=True)
+            yield from (bytes(body) for (body,) in cursor)
 
     def put_in_place(self, dialog_id: DialogId, placed: Sequence[Placed]) -> None:
         """Overwrite entries, and set the sizes of all that follow."""
@@ -76,7 +85,7 @@ class PostgresEraser(RowEraser):
                     ask(connection, "dialog_remove", (dialog_no,))
 
 
-def scrub(pool: Connections, *, thorough: bool) -> tuple[str, ...]:
+def scrub(pool: Connections, *, thorough: bool, payloads: bool) -> tuple[str, ...]:
     """Write the tables anew, so that the server's files hold no row that was deleted; or only let its room be used again.
 
     `VACUUM` alone leaves the bytes of a dead row in its page until something else is written there; only `VACUUM FULL` writes the tables anew
@@ -87,7 +96,8 @@ def scrub(pool: Connections, *, thorough: bool) -> tuple[str, ...]:
     connection = pool.borrow()
     try:
         connection.command("SET statement_timeout = 0")
-        connection.execute(statements()["rewrite" if thorough else "vacuum"], prepare=False)
+        name = f"{'rewrite' if thorough else 'vacuum'}{'_payloads' if payloads else ''}"
+        connection.execute(statements()[name], prepare=False)
         with suppress(psycopg.errors.InsufficientPrivilege):
             connection.command("CHECKPOINT")
     except BaseException as error:

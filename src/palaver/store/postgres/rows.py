@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
+from palaver.ids import BlobId
 from palaver.store.postgres.connections import Connection, Connections, ask
 from palaver.store.postgres.statements import Row, statements
 from palaver.store.postgres.texts import given, held
@@ -31,6 +32,11 @@ class PostgresRows:
         """Execute a statement once for each of the values, without waiting for the answer to one before sending the next."""
         with self._connection.cursor() as cursor:
             cursor.executemany(statements()[name], map(_held, values))
+
+    def older(self, blob_ids: Collection[BlobId], seconds: float) -> set[BlobId]:
+        """Give those payloads that nobody has put for so many seconds, by the server's clock."""
+        found = self.all("blobs_older", seconds, [bytes.fromhex(one) for one in blob_ids])
+        return {BlobId(bytes(digest).hex()) for (digest,) in found}
 
 
 def _held(values: tuple[object, ...]) -> tuple[object, ...]:

@@ -358,9 +358,9 @@ class PostgresStore(ErasingFace):
     def _aged(self, rows: Rows, after: bytes) -> list[Row]:
         return rows.all("blobs_with_times", after, PAGE_BLOBS)
 
-    def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
+    def scrub(self, *, thorough: bool = True, payloads: bool = False) -> tuple[str, ...]:
         """Write the tables anew without what was deleted (`VACUUM FULL`), and give what the server keeps all the same."""
-        return erasing.scrub(self._pool, thorough=thorough)
+        return erasing.scrub(self._pool, thorough=thorough, payloads=payloads)
 
     def close(self) -> None:
         """Release what the store holds."""

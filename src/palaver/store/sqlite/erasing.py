@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import ClassVar
 
 from palaver.errors import StoreBusy, UnknownHandle
-from palaver.ids import BlobId, DialogId, now
+from palaver.ids import DialogId
 from palaver.log import Handle
 from palaver.store.erasing import Placed, retotalled
-from palaver.store.erasing_rows import RowEraser, Rows
+from palaver.store.erasing_rows import RowEraser
 from palaver.store.sqlite import activity, entries
 from palaver.store.sqlite.connections import Connections, reading, together, writing
 from palaver.store.sqlite.entries import entry_id
@@ -18,6 +18,7 @@ from palaver.store.sqlite.rows import BEFORE_ALL, SqliteRows, rows_of
 from palaver.store.sqlite.statements import statements
 
 _MOST = 1 << 32
+_SHORT_SECONDS = 0.1
 _IN_MEMORY = 64 << 20  # a larger file is written anew through a temporary one, which holds only what stays
 
 
@@ -39,10 +40,12 @@ class SqliteEraser(RowEraser):
     def _rows(self, *, write: bool = False) -> AbstractContextManager[SqliteRows]:
         return rows_of(self._pool, write=write)
 
-    def _older(self, rows: Rows, blob_ids: Collection[BlobId], seconds: float) -> set[BlobId]:
-        before = now() - seconds
-        times = {one: rows.all("blob_time", bytes.fromhex(one)) for one in blob_ids}
-        return {one for one, found in times.items() if found and found[0][0] <= before}
+    def _naming_since(self, place: object) -> Iterator[bytes]:
+        """Bodies are numbered as they come; numbers are given again only behind bodies that were deleted, with their dialogs."""
+        with self._rows() as rows:
+            (now_upto,) = rows.all("written_upto")
+        newest, *erased = place if isinstance(place, tuple) else (None,)
+        return self._naming((newest,)) if erased == list(now_upto[1:]) else self._naming()
 
     def put_in_place(self, dialog_id: DialogId, placed: Sequence[Placed]) -> None:
         """Overwrite entries, and set the sizes of all that follow."""
@@ -86,18 +89,25 @@ class SqliteEraser(RowEraser):
                     connection.execute(sql["dialog_remove"], (dialog_no,))
 
 
-def scrub(pool: Connections, *, thorough: bool) -> tuple[str, ...]:
+def scrub(pool: Connections, *, thorough: bool, payloads: bool) -> tuple[str, ...]:
     """Merge the index, write the file anew, and empty the write-ahead log.
 
     Every connection of ours overwrites what it deletes (`secure_delete`), so the file is clean without being written anew, but for remnants
     that a page may keep of a row that was moved long ago. The log holds the old pages until it is carried over and cut to nothing, which a
-    reader that began before the erasure prevents: then it is pending.
+    reader that began before the erasure prevents: then it is pending. While it waits for such a reader nobody else writes; so it does not wait
+    where only payloads were deleted and nobody asked for more.
     """
-    with writing(pool) as connection:
-        connection.execute(statements()["tokens_optimize"])
+    if not payloads:
+        with writing(pool) as connection:
+            connection.execute(statements()["tokens_optimize"])
     pending = _written_anew(pool) if thorough else ()
     with reading(pool) as connection:
-        busy, _pages, _carried = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
+        patient = pool.wait if thorough or not payloads else _SHORT_SECONDS
+        connection.set_busy_timeout(int(patient * 1000))
+        try:
+            busy, _pages, _carried = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
+        finally:
+            connection.set_busy_timeout(int(pool.wait * 1000))
     if busy:
         wait = "another process reads the store as it was before: its write-ahead log cannot be emptied yet"
         return (*pending, wait)

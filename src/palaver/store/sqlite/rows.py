@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 
 import apsw
 
+from palaver.ids import BlobId, now
 from palaver.store.sqlite.connections import Connections, reading, writing
 from palaver.store.sqlite.statements import Row, statements
 
@@ -29,6 +30,12 @@ class SqliteRows:
     def each(self, name: str, values: Iterable[tuple[object, ...]]) -> None:
         """Execute a statement once for each of the values."""
         self._connection.executemany(statements()[name], values)
+
+    def older(self, blob_ids: Collection[BlobId], seconds: float) -> set[BlobId]:
+        """Give those payloads that nobody has put for so many seconds, by the machine's clock."""
+        before = now() - seconds
+        times = {one: self.all("blob_time", bytes.fromhex(one)) for one in blob_ids}
+        return {one for one, found in times.items() if found and found[0][0] <= before}
 
 
 @contextmanager

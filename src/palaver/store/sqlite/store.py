@@ -319,9 +319,9 @@ class SqliteStore(ErasingFace):
         found = rows.all("blobs_with_times", after, PAGE_BLOBS)
         return [(digest, size, clock - at) for digest, size, at in found]
 
-    def scrub(self, *, thorough: bool = True) -> tuple[str, ...]:
+    def scrub(self, *, thorough: bool = True, payloads: bool = False) -> tuple[str, ...]:
         """Take what was deleted out of the file and its log, and give what is still pending."""
-        return erasing.scrub(self._pool, thorough=thorough)
+        return erasing.scrub(self._pool, thorough=thorough, payloads=payloads)
 
     def close(self) -> None:
         """Release what the store holds."""

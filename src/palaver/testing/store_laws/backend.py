@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 import pytest
@@ -35,6 +36,10 @@ class Backend(ABC):
     def age_payloads(self, seconds: float) -> None:
         """Let every payload have been put so much longer ago, behind the store's back; the laws that need it are skipped without."""
         pytest.skip(f"this backend cannot let payloads be {seconds:.0f} seconds older")
+
+    def between(self, store: Store, act: Callable[[], None]) -> AbstractContextManager[None]:  # noqa: ARG002 - for whoever can
+        """Inside the block, call `act` between any two readings of the store that nobody is kept from writing by; without it, never."""
+        return nullcontext()
 
 
 @dataclass(frozen=True)

@@ -2,19 +2,164 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import count
+from typing import Any, cast
+
 import pytest
 
 from palaver.errors import InvalidInput, StoreDamaged
-from palaver.ids import BlobId
-from palaver.store.erasing import FRESH, Erasing
+from palaver.ids import BlobId, DialogId
+from palaver.log import NOTHING, next_header
+from palaver.store.copying import Copyable
+from palaver.store.erasing import FRESH, Eraser, Erasing, Placed, Stray, named_in
 from palaver.store.protocol import SourceRecord
 from palaver.store.sweeping import DAY, LEAST_AGE, SweepPlan, stray_payloads, sweep, sweepable
-from palaver.testing.store_laws.backend import Backend, Begun, LawGroup
+from palaver.testing.store_laws.backend import Backend, Begun, LawGroup, words
 from palaver.testing.store_laws.erasing import erases
 
 
 def _names(blob: BlobId) -> bytes:
     return b'{"digest":"%s"}' % blob.encode()
+
+
+class _Stepping:
+    """A store that says before and behind each step of a sweep that it is there."""
+
+    def __init__(self, store: Erasing, step: Callable[[], None]) -> None:
+        for name in dir(store):  # what a store can do is looked for on the object itself since Python 3.12
+            if not name.startswith("_") and not hasattr(type(self), name):
+                setattr(self, name, getattr(store, name))
+        self._store = store
+        self._step = step
+
+    def unnamed(self, *asked: Any) -> Any:  # noqa: ANN401 - as the store's
+        self._step()
+        found = self._store.unnamed(*asked)
+        self._step()
+        return found
+
+    @contextmanager
+    def erasing(self) -> Iterator[Eraser]:
+        with self._store.erasing() as eraser:
+            yield eraser
+        self._step()
+
+    def scrub(self, **_how: bool) -> tuple[str, ...]:
+        return ()
+
+
+@dataclass(frozen=True)
+class _World:
+    """A store in which a sweep is under way.
+
+    Attributes:
+        begun: The store, and the dialog that stays.
+        old: A payload that nothing names, and is to go unless somebody names it.
+        moved: A payload that only an entry of `going` names.
+        going: A dialog that may be erased.
+        newest: The dialog whose entries were written last, which may be erased as well.
+    """
+
+    begun: Begun
+    old: bytes
+    moved: bytes
+    going: DialogId
+    newest: DialogId
+
+    @property
+    def store(self) -> Erasing:
+        return erases(self.begun.store)
+
+    def names(self, payload: bytes) -> None:
+        """Let an entry name a payload that may have been put long ago, and is put only if it is not there."""
+        blob = _id_of(payload)
+        if not self.store.has_blob(blob):
+            self.store.put_blob(payload)
+        self.begun.say(_names(blob))
+
+    def erases(self, *dialogs: DialogId) -> None:
+        there = {node.dialog_id for node in self.store.nodes(self.begun.session)}
+        with self.store.erasing() as eraser:
+            eraser.remove_dialogs([one for one in dialogs if one in there])
+
+
+def _append(world: _World) -> None:
+    world.store.put_blob(world.old)
+    world.names(world.old)
+
+
+def _import(world: _World) -> None:
+    piece, index = world.store.put_blob(world.old), world.store.put_blob(b"index of " + world.old)
+    listing = world.store.put_blob(b'{"digest":"x","pieces":["%s"],"size":5}' % piece.encode())
+    source = SourceRecord(identity=piece, session_id=world.begun.session, format="f", raw=listing, index=index)
+    world.store.put_source(source)
+
+
+def _copy(world: _World) -> None:
+    target = world.begun.fork()
+    body = _names(world.store.put_blob(world.old))
+    cast("Copyable", world.store).take_entries(target, [(next_header(words(body), NOTHING), body)])
+
+
+def _annotate(world: _World) -> None:
+    world.store.put_blob(world.old)
+    world.store.annotate(world.begun.dialog, words(_names(_id_of(world.old)), kind="label"))
+
+
+def _move(world: _World) -> None:
+    """Name what an entry named that was not read yet, and erase that one: what is only moved is never out of sight."""
+    world.names(world.moved)
+    world.erases(world.going)
+
+
+def _again(world: _World) -> None:
+    """Erase the newest entries, and write others in their place."""
+    world.erases(world.newest)
+    world.names(world.old)
+
+
+def _overwrite(world: _World) -> None:
+    with world.store.erasing() as eraser:
+        eraser.put_in_place(world.begun.dialog, [Placed(0, "message", b"{}")])
+    world.names(world.old)
+
+
+_WRITERS: Mapping[str, Callable[[_World], None]] = {
+    "an append": _append,
+    "an append of what was put long ago": lambda world: world.names(world.old),
+    "an annotation": _annotate,
+    "an import": _import,
+    "a copy": _copy,
+    "a payload that moves": _move,
+    "an erasure, and new entries in the old places": _again,
+    "an entry that is overwritten": _overwrite,
+    "a payload that is named at the end": lambda world: void(world.store.put_blob(world.old)),
+    "another sweep": lambda world: void(sweep(world.store, sweepable(world.store))),
+}
+
+
+def void(_made: object) -> None:
+    """Take what nobody needs."""
+
+
+def _id_of(payload: bytes) -> BlobId:
+    return BlobId(sha256(payload).hexdigest())
+
+
+def _lost(begun: Begun) -> set[BlobId]:
+    """Give what is named and not there."""
+    store = begun.store
+    named: set[BlobId] = set()
+    for node in store.nodes(begun.session):
+        named.update(*(named_in(body) for _, body in store.bodies(node.dialog_id)))
+    for source in store.sources(begun.session):
+        named |= {one for one in (source.raw, source.index) if one is not None}
+        named |= named_in(store.blob(source.raw)) if source.raw is not None and store.has_blob(source.raw) else set()
+    return {one for one in named if not store.has_blob(one)}
 
 
 class SweepingLaws(LawGroup):
@@ -120,6 +265,56 @@ class SweepingLaws(LawGroup):
             with pytest.raises(StoreDamaged, match="what it named"):
                 attempt()
         assert store.has_blob(piece)
+
+    @pytest.mark.parametrize("writer", _WRITERS)
+    def test_whatever_is_written_at_whichever_step_stays(self, backend: Backend, begun: Begun, writer: str) -> None:
+        """A sweep, and at each of its steps in turn another writer: what anything names in the end is there, and what nothing names is gone."""
+        store = erases(begun.store)
+        begun.say(b"first")
+        for at in count():
+            old, moved, loose = (b"%s %d" % (name, at) for name in (b"old", b"moved", b"loose"))
+            with store.together():
+                going, newest = begun.fork(), begun.fork()
+                ids = [store.put_blob(one) for one in (old, moved, loose)]
+                begun.say(_names(ids[1]), dialog=going)
+                begun.say(b"nothing", b"nothing", dialog=newest)
+            backend.age_payloads(2 * DAY)
+            world = _World(begun, old, moved, going, newest)
+            taken = 0
+
+            def step(at: int = at, world: _World = world) -> None:
+                nonlocal taken
+                taken += 1
+                if taken == at:
+                    _WRITERS[writer](world)
+
+            plan = SweepPlan(older_than=DAY, strays=tuple(Stray(one, 1, 2 * DAY) for one in ids))  # one of them is named
+            with backend.between(store, step):
+                sweep(cast("Erasing", _Stepping(store, step)), plan)
+            if at and taken >= at and writer == "a payload that is named at the end":
+                begun.say(_names(ids[0]))
+            assert _lost(begun) == set(), (writer, at)
+            assert not store.has_blob(ids[2]), (writer, at)
+            if at > taken:
+                break
+            world.erases(*(node.dialog_id for node in store.nodes(begun.session)[1:]))
+        assert at >= len(["before the look", "behind it", "at the end"])
+
+    def test_what_was_read_before_is_not_read_again(self, backend: Backend, begun: Begun) -> None:
+        """With the writers kept out only what was written since the mark is read: entries, overwritten ones, and lists of pieces."""
+        store = erases(begun.store)
+        before, since, listed, anew = (store.put_blob(one) for one in (b"before", b"since", b"listed", b"anew"))
+        begun.say(_names(before))
+        backend.age_payloads(DAY)
+        looked = store.unnamed([before, since, listed, anew], LEAST_AGE)
+        assert looked.blob_ids == {since, listed, anew}
+        begun.say(_names(since))
+        listing = store.put_blob(b'{"digest":"x","pieces":["%s"],"size":5}' % listed.encode())
+        store.put_source(SourceRecord(identity="i", session_id=begun.session, format="f", raw=listing))
+        store.put_blob(b"anew")
+        with store.erasing() as eraser:
+            assert eraser.unnamed([before, since, listed, anew], LEAST_AGE, looked.mark) == {before}
+            assert eraser.unnamed([before, since, listed, anew], LEAST_AGE) == frozenset()
 
     def test_a_store_that_only_stores_has_none(self, begun: Begun) -> None:
         """A store that cannot erase tells of none, and is not swept."""

@@ -70,6 +70,16 @@ DELETE FROM leases WHERE name = %s;
 SELECT CASE WHEN position('"digest"'::bytea IN body) > 0 OR position('"custom_type"'::bytea IN body) > 0 THEN body END, dialog_no, seq
 FROM entries WHERE (dialog_no, seq) > (%s, %s) ORDER BY dialog_no, seq LIMIT %s;
 
+-- name: written_upto
+-- The oldest transaction that is still under way: whatever is not there yet is written by it or by a later one.
+SELECT txid_snapshot_xmin(txid_current_snapshot());
+
+-- name: bodies_naming_since
+-- Bodies that may name payloads, of rows that this transaction or a later one has written. A row that is older than two thousand million
+-- transactions may look new: then it is read once more.
+SELECT body FROM entries
+WHERE age(xmin) <= age(%s::xid) AND (position('"digest"'::bytea IN body) > 0 OR position('"custom_type"'::bytea IN body) > 0);
+
 -- name: sources_naming
 SELECT raw, record_index FROM sources;
 
@@ -83,6 +93,12 @@ VACUUM (FULL) entries, texts, tokens, blobs, sources, sessions, dialogs, indexed
 
 -- name: vacuum
 VACUUM entries, texts, tokens, blobs, sources, sessions, dialogs, indexed, files, leases, receipts, gone;
+
+-- name: rewrite_payloads
+VACUUM (FULL) blobs;
+
+-- name: vacuum_payloads
+VACUUM blobs;
 
 -- name: blob_fresh
 SELECT put_at <= clock_timestamp() AND put_at > clock_timestamp() - make_interval(secs => %s) FROM blobs WHERE digest = %s;

@@ -85,6 +85,12 @@ INSERT INTO tokens (tokens) VALUES ('optimize');
 SELECT CASE WHEN instr(body, CAST('"digest"' AS BLOB)) OR instr(body, CAST('"custom_type"' AS BLOB)) THEN body END, body_no
 FROM bodies WHERE body_no > ? ORDER BY body_no LIMIT ?;
 
+-- name: written_upto
+-- The newest body, and how much was ever erased: receipts and dialogs. While that stays the same, no number of a body is given twice.
+SELECT
+  (SELECT coalesce(max(body_no), -1) FROM bodies), (SELECT count(*) FROM receipts),
+  (SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'dialogs') - (SELECT count(*) FROM dialogs);
+
 -- name: blob_time
 SELECT at FROM blob_times JOIN blobs USING (blob_no) WHERE digest = ?;
 
