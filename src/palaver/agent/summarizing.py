@@ -60,26 +60,26 @@ class ModelSummarizer:
             ProviderError: The provider gave no whole answer.
             InvalidRequest: The provider would refuse what asks for it; nothing was sent.
         """
-        if request.view is not None and request.view.model == self._model:
+        view = request.view
+        if view is not None and view.model == self._model:
             try:
-                return await self._ask(request.view, request.instruction)
+                return await self._ask(lambda: self._compiled(view, request.instruction))
             except (ContextOverflow, InvalidRequest, MissingBlob):
                 pass  # as one text it is shorter, has no images, and nothing in it belongs together
-        return await self._ask(_NOWHERE, request.prompt())
+        return await self._ask(lambda: self._compiled(_NOWHERE, request.prompt()))
 
-    async def _ask(self, view: View, words: str) -> SummaryAnswer:
-        choice = "none" if view.tools else ""
-        call = Call(model=self._model, then=words, max_tokens=self._max_tokens, tool_choice=choice)
-        profile = self._provider.profile_for(self._model)
-        sent = await aside(lambda: _checked(compile_request(view, profile, call, self._media)))
+    async def _ask(self, compiled: Callable[[], Request]) -> SummaryAnswer:
+        sent = await aside(compiled)
         self.requests = [*self.requests[-15:], sent]
         async with aclosing(self._provider.stream(sent)) as events:
             return _read(await collect(events), self._model)
 
-
-def _checked(request: Request) -> Request:
-    request.check()
-    return request
+    def _compiled(self, view: View, words: str) -> Request:
+        choice = "none" if view.tools else ""
+        call = Call(model=self._model, then=words, max_tokens=self._max_tokens, tool_choice=choice)
+        request = compile_request(view, self._provider.profile_for(self._model), call, self._media)
+        request.check()
+        return request
 
 
 def _read(message: AssistantMessage, model: str) -> SummaryAnswer:

@@ -1,11 +1,12 @@
 """Summaries that keep the plot: asked for with sections, checked, held to the values of their sources, and never trusted alone."""
 
+from palaver.context.summary.breaker import Breaker
 from palaver.context.summary.checks import filled, lacking, unusable
 from palaver.context.summary.extract import extract
 from palaver.context.summary.inventions import distinctive, flagged, invented
 from palaver.context.summary.request import HEADINGS, Summarizer, SummaryAnswer, SummaryRequest
 from palaver.context.summary.retention import ENOUGH, Retention, compensation, retention, values
-from palaver.context.summary.summarize import Breaker, Summarized, summarized
+from palaver.context.summary.summarize import Summarized, summarized
 from palaver.context.summary.transcript import pieces, transcript
 from palaver.context.summary.trying import SECONDS, tried
 

@@ -1,71 +1,35 @@
 """Summarise: a model's summary beside the record of a plan, if it is one; else the plan as it was.
 
 Planning is pure and never waits. This is the step between planning and committing that may: what it gives is a plan again, whose text is
-written down when it is committed, so that no later view asks the model again.
+written down when it is committed, so that no later view asks the model again. It waits for the model only: whatever is in proportion to the
+view or to an answer is done beside the event loop.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 from palaver.context.compose import Composed
-from palaver.context.ground import asks
 from palaver.context.ledger import Ledger
-from palaver.context.record.carried import begun, sources_of
+from palaver.context.record.carried import sources_of
 from palaver.context.record.facts import Facts
-from palaver.context.record.recorder import Recorder
-from palaver.context.summary.checks import clean, filled, lacking, unusable
+from palaver.context.summary.asking import Heard, heard
+from palaver.context.summary.breaker import Breaker
 from palaver.context.summary.inventions import flagged, invented, mostly_invented
-from palaver.context.summary.request import HEADINGS, Summarizer, SummaryAnswer, SummaryRequest
+from palaver.context.summary.request import HEADINGS, Summarizer
 from palaver.context.summary.retention import ENOUGH, Retention, compensation, retention, values
 from palaver.context.summary.scripts import foreign
-from palaver.context.summary.transcript import pieces, transcript
-from palaver.context.summary.trying import SECONDS, tried
-from palaver.messages import TextContent, Usage
-from palaver.messages.said import words_of
+from palaver.context.summary.task import Task, Wanted
+from palaver.context.summary.trying import SECONDS
+from palaver.messages import Usage
 from palaver.tokens import Budget
-from palaver.view import Exchange, Insert, View, apply
+from palaver.tools.aside import aside
+from palaver.view import Insert, View, apply
 
-__all__ = ["Breaker", "Summarized", "summarized"]
-
-_FAILURES = 3
-"""After so many failures in a row nothing is asked any more (Claude Code: before it had that, 1,279 sessions failed 50 times and more)."""
-
-_GROWTH = 1.25
-"""Then only when the view has grown by a quarter."""
-
-_LEAST = 200
-"""Tokens that must be free for a summary to be worth asking for."""
-
-_INPUT_LEAST = 1_000
-"""The least that a summariser can read."""
-
-_LONGEST_TOKEN = 64
-"""Characters that a token has at most, for prose."""
+__all__ = ["Summarized", "summarized"]
 
 _NOTHING = Facts().to_json()
-
-
-@dataclass(frozen=True, slots=True)
-class Breaker:
-    """Counts failures in a row, so that a summariser that is down is not asked for ever.
-
-    Attributes:
-        failures: How many there were.
-        at: The size of the view at the last one, in tokens.
-    """
-
-    failures: int = 0
-    at: int = 0
-
-    def closed(self, tokens: int) -> bool:
-        """Tell whether a summariser may be asked for a view of this size."""
-        return self.failures < _FAILURES or tokens >= self.at * _GROWTH
-
-    def after(self, *, failed: bool, tokens: int) -> Breaker:
-        """Give the breaker after a try."""
-        return Breaker(self.failures + 1, tokens) if failed else Breaker()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +52,7 @@ class Summarized:
     summary: str = ""
     retention: Retention | None = None
     refused: str = ""
-    breaker: Breaker = Breaker()
+    breaker: Breaker = field(default_factory=Breaker)
     requests: int = 0
     model: str = ""
     invented: tuple[str, ...] = ()
@@ -131,176 +95,73 @@ async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
         breaker: The breaker, from the try before.
         seconds: After so many seconds an answer is given up.
     """
-    guard = breaker or Breaker()
-    ledger = ledger.reading(view)
-    start = view
-    for plan in composed.limits:
-        start = apply(start, plan)
-    gone = [start.exchanges[drop.index] for drop in composed.plan.drops]
-    before = _running(gone) if running is None else running
-    told = [] if composed.fallback else transcript(gone, ledger.sources)
-    tokens = composed.tokens_before
-    free = min(budget.for_input - composed.tokens_after, (tokens - composed.tokens_after) // 2)
-    if not told or free < _LEAST or not guard.closed(tokens):
-        why = "nothing new was left out" if not told else "there is no room" if free < _LEAST else "it failed too often"
-        return Summarized(composed=composed, summary=before, refused=why, breaker=guard)
-    told_before = begun(start, [drop.index for drop in composed.plan.drops])
-    facts = ledger.constraints.applied(Recorder(sources=ledger.sources, begun=told_before).take(gone).facts())
-    request = SummaryRequest(
+    wanted = Wanted(
         headings=headings,
-        running=before if incremental else "",
-        facts=facts,
         focus=focus,
-        words=max(free // 3, 60),
-        view=view,
+        running=running,
+        incremental=incremental,
+        input_tokens=input_tokens,
+        breaker=breaker or Breaker(),
     )
-    by = _Asking(summarizer, ledger.meter.text, free, input_tokens, seconds)
-    by.refused = await by.ask(request, told)
-    if by.refused:
-        return by.without(composed, before, guard, tokens)
-    if script := foreign(by.text, _asked(view)):
-        by.refused = f"the user writes {script.capitalize()}, and it does not"
-        return by.without(composed, before, guard, tokens)
-    made_up = invented(by.text, (before, by.said, *_words(view, ledger)))
-    if mostly_invented(by.text, made_up):
-        by.refused = f"most of what it names is nowhere in the conversation: {', '.join(made_up[:3])}"
-        return by.without(composed, before, guard, tokens)
-    shown = "\n\n".join(part for part in (by.text, flagged(made_up)) if part)
-    done, kept = _with(start, composed, shown, gone, facts, ledger, free)
-    if done.tokens_after > budget.for_input or done.tokens_after >= tokens:
-        by.refused = "the view would not be small enough with it"
-        return by.without(composed, before, guard, tokens)
+    task = await aside(partial(Task.of, view, composed, budget, ledger, wanted))
+    if not task.requests:
+        return Summarized(composed=composed, summary=task.before, refused=task.idle, breaker=wanted.breaker)
+    return await aside(partial(_held, task, await heard(task, summarizer, seconds)))
+
+
+def _held(task: Task, answer: Heard) -> Summarized:
+    """Hold a summary to what was said, and put it into the plan; else give the plan as it was, and why."""
+    if answer.refused:
+        return _without(task, answer, answer.refused)
+    if script := foreign(answer.text, task.asked()):
+        return _without(task, answer, f"the user writes {script.capitalize()}, and it does not")
+    made_up = invented(answer.text, task.said())
+    if mostly_invented(answer.text, made_up):
+        names = ", ".join(made_up[:3])
+        return _without(task, answer, f"most of what it names is nowhere in the conversation: {names}")
+    composed, kept = _put_in(task, "\n\n".join(part for part in (answer.text, flagged(made_up)) if part))
+    if composed.tokens_after > task.room:
+        return _without(task, answer, "the view would not be small enough with it")
     return Summarized(
-        composed=done,
-        summary=by.text,
+        composed=composed,
+        summary=answer.text,
         retention=kept,
-        requests=by.requests,
-        model=by.model,
+        requests=answer.requests,
+        model=answer.model,
         invented=made_up,
-        usages=by.usages,
+        usages=answer.usages,
     )
 
 
-@dataclass(slots=True)
-class _Asking:
-    """A summariser being asked.
-
-    Attributes:
-        summarizer: The summariser.
-        count: Counts tokens.
-        most: Tokens that the answer may have.
-        input_tokens: Tokens that it can read at once.
-        seconds: After so many an answer is given up.
-        requests: How often it was asked.
-        text: The summary.
-        said: What it was given to read.
-        model: The model that answered last.
-        refused: Why there is no summary.
-        usages: What the answers read and wrote.
-    """
-
-    summarizer: Summarizer
-    count: Callable[[str], int]
-    most: int
-    input_tokens: int
-    seconds: float
-    requests: int = 0
-    text: str = ""
-    said: str = ""
-    model: str = ""
-    refused: str = ""
-    usages: tuple[Usage, ...] = ()
-
-    async def ask(self, request: SummaryRequest, told: list[str]) -> str:
-        """Ask for each piece in turn, each going on from the answer before; give why it is refused, or an empty text."""
-        around = self.count(replace(request, transcript="").prompt()) + self.most
-        running, self.said = request.running, "\n".join(told)
-        parts = pieces(told, max(self.input_tokens - around, _INPUT_LEAST), self.count)
-        view = request.view if len(parts) == 1 else None  # the whole would be asked about with every part
-        for piece in parts:
-            this = replace(request, transcript=piece, running=running, view=view)
-            answer = await self._tried(this)
-            missing = () if isinstance(answer, str) else lacking(clean(answer.text), request.headings)
-            if missing and not isinstance(answer, str) and not answer.calls:
-                answer = await self._tried(this.again(missing))
-            if isinstance(answer, str):
-                return answer
-            refused = self._unusable(answer, request.headings)
-            if refused:
-                return refused
-            running = filled(clean(answer.text), request.headings)
-        self.text = running
-        return ""
-
-    async def _tried(self, request: SummaryRequest) -> SummaryAnswer | str:
-        self.requests += 1
-        answer = await tried(self.summarizer, request, self.seconds)
-        if not isinstance(answer, str):
-            self.model = answer.model
-            self.usages += () if answer.usage is None else (answer.usage,)
-        return answer
-
-    def _unusable(self, answer: SummaryAnswer, headings: tuple[str, ...]) -> str:
-        text = clean(answer.text)
-        if len(text) > self.most * _LONGEST_TOKEN:  # not worth counting
-            return f"it has {len(text):,} characters, and {self.most:,} tokens are free for it"
-        return unusable(answer, headings, self.count(text), self.most)
-
-    def without(self, composed: Composed, before: str, guard: Breaker, tokens: int) -> Summarized:
-        """Give the plan as it was, and why."""
-        failed = guard.after(failed=True, tokens=tokens)
-        return Summarized(
-            composed=composed,
-            summary=before,
-            refused=self.refused,
-            breaker=failed,
-            requests=self.requests,
-            model=self.model,
-            usages=self.usages,
-        )
+def _without(task: Task, answer: Heard, why: str) -> Summarized:
+    """Give the plan as it was, and why."""
+    return Summarized(
+        composed=task.composed,
+        summary=task.before,
+        refused=why,
+        breaker=task.wanted.breaker.after(failed=True, tokens=task.composed.tokens_before),
+        requests=answer.requests,
+        model=answer.model,
+        usages=answer.usages,
+    )
 
 
-def _asked(view: View) -> Iterator[str]:
-    """Give what the user said."""
-    return (words_of(block.content) for x in view.exchanges if asks(x) for block in x.blocks())
-
-
-def _words(view: View, ledger: Ledger) -> Iterator[str]:
-    """Give what a view says, blocks in another form as they were recorded."""
-    blocks = (*view.system, *(block for exchange in view.exchanges for block in exchange.blocks()))
-    for block in blocks:
-        recorded = None
-        if block.reason is not None and block.origin is not None and ledger.sources is not None:
-            recorded = ledger.sources(block.origin)
-        yield words_of(recorded or block.content)
-        yield block.facts
-
-
-def _running(gone: list[Exchange]) -> str:
-    """Give the newest running summary among exchanges: one of ours, or one that somebody else put there."""
-    found = [
-        block for exchange in gone if exchange.derived for block in exchange.blocks() if block.derived == "summary"
-    ]
-    content = found[-1].content if found else None
-    return content.content if isinstance(content, TextContent) else ""
-
-
-def _with(  # noqa: PLR0913, PLR0917 - what the plan is made anew from
-    start: View, composed: Composed, text: str, gone: list[Exchange], facts: Facts, ledger: Ledger, free: int
-) -> tuple[Composed, Retention]:
+def _put_in(task: Task, text: str) -> tuple[Composed, Retention]:
     """Put a summary before what the plan puts in, and below it what neither says."""
-    count = ledger.meter.text
-    wanted = values(facts)
-    beside = "\n".join(insert.text for insert in composed.plan.inserts)
-    kept = retention(f"{text}\n{beside}", wanted)
-    if kept.share < ENOUGH and (more := compensation(kept.lost, free - count(text), count)):
-        kept = retention(f"{text}\n{more}\n{beside}", wanted)
-        shown = f"{text}\n\n{more}"
-    else:
-        shown = text
-    trust = min(block.trust for exchange in gone for block in exchange.blocks())
-    before = min((insert.before for insert in composed.plan.inserts), default=len(start.exchanges))
-    summary = Insert(before=before, text=shown, label="summary", sources=sources_of(gone), facts=_NOTHING, trust=trust)
-    plan = replace(composed.plan, inserts=(summary, *composed.plan.inserts))
-    view = apply(start, plan)
-    return replace(composed, view=view, plan=plan, after=ledger.meter.view(view)), kept
+    plan, meter = task.composed.plan, task.ledger.meter
+    beside = "\n".join(insert.text for insert in plan.inserts)
+    kept = retention(f"{text}\n{beside}", values(task.facts))
+    if kept.share < ENOUGH and (more := compensation(kept.lost, task.free - meter.text(text), meter.text)):
+        text = f"{text}\n\n{more}"
+        kept = retention(f"{text}\n{beside}", values(task.facts))
+    summary = Insert(
+        before=min((insert.before for insert in plan.inserts), default=len(task.start.exchanges)),
+        text=text,
+        label="summary",
+        sources=sources_of(task.gone),
+        facts=_NOTHING,
+        trust=min(block.trust for exchange in task.gone for block in exchange.blocks()),
+    )
+    plan = replace(plan, inserts=(summary, *plan.inserts))
+    view = apply(task.start, plan)
+    return replace(task.composed, view=view, plan=plan, after=meter.view(view)), kept

@@ -95,10 +95,10 @@ def propose(dialog: Compactable, ready: Composing, wish: CompactionWish) -> Comp
 async def apropose(dialog: Compactable, ready: Composing, wish: CompactionWish) -> CompactionPreview:
     """Preview a compaction of what is ready for it, with a summary where one is asked for."""
     made = await aside(partial(_by_code, ready, wish))
-    breaker = breaker_of(dialog.store, dialog.spans)
-    if wish.trigger.trigger == MANUAL:  # somebody wants it: however often it failed, it is asked
-        breaker = Breaker(failures=breaker.failures)
-    return _preview(dialog, ready, wish, made, await _by_model(ready, wish, made, breaker))
+    if wish.summarizer is None:
+        return _preview(dialog, ready, wish, made, None)
+    breaker = await aside(partial(_breaker, dialog, wish))
+    return _preview(dialog, ready, wish, made, await _by_model(ready, wish.summarizer, wish, made, breaker))
 
 
 def _preview(
@@ -196,14 +196,20 @@ def _focused(view: View, focus: str) -> tuple[int, ...]:
     return found if 2 * len(found) <= len(view.exchanges) else found[-(len(view.exchanges) // 4) :]
 
 
-async def _by_model(ready: Composing, wish: CompactionWish, made: _Made, breaker: Breaker) -> Summarized | None:
-    """Have the summariser put its words beside the record; None where none was asked for. Whatever goes wrong, the plan stands."""
-    if wish.summarizer is None:
-        return None
+def _breaker(dialog: Compactable, wish: CompactionWish) -> Breaker:
+    """Give the breaker as the attempts before left it; somebody who wants it is answered, however often it failed."""
+    found = breaker_of(dialog.store, dialog.spans)
+    return Breaker(failures=found.failures) if wish.trigger.trigger == MANUAL else found
+
+
+async def _by_model(
+    ready: Composing, summarizer: Summarizer, wish: CompactionWish, made: _Made, breaker: Breaker
+) -> Summarized:
+    """Have a summariser put its words beside the record. Whatever goes wrong, the plan stands."""
     return await summarized(
         ready.view,
         made.composed,
-        wish.summarizer,
+        summarizer,
         made.target,
         ready.ledger,
         headings=getattr(ready.manager, "headings", ()) or HEADINGS,
