@@ -4,22 +4,25 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import anyio
 import pytest
 
-from palaver import MemoryStore, Prompt, Session, SqliteStore, Store
-from palaver.agent import Agent, ProviderInvoker, shut_down
+from palaver import Dialog, MemoryStore, Prompt, Session, SqliteStore, Store
+from palaver.agent import Agent, InvokeResult, ProviderInvoker, shut_down
 from palaver.agent.calls import GIVEN_UP, UNKNOWN
+from palaver.agent.turn import ATTEMPT
 from palaver.errors import CallbackFailed, Conflict, InvalidInput, ModelCallFailed, RateLimited, StoreFull
 from palaver.log import Draft, Header
-from palaver.log.entries import ErrorEntry, LateResult, TurnEnded, TurnStarted
-from palaver.models import ScriptedProvider
+from palaver.log.entries import Custom, ErrorEntry, LateResult, TurnEnded, TurnStarted
+from palaver.messages import Message
+from palaver.models import Event, ScriptedProvider, ToolCallDelta
 from palaver.tools import CallContext, portal, tool
+from palaver.wire import Request
 from tests.agent.helper import MODEL, QUICK, both, calling, entries, kinds, roles, scripted, sent
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -100,7 +103,8 @@ import signal, sys, threading, time
 from pathlib import Path
 from palaver import Prompt, SqliteStore
 from palaver.agent import Agent, ProviderInvoker
-from palaver.models import ScriptedProvider
+from palaver.messages import Message
+from palaver.models import Event, ScriptedProvider, ToolCallDelta
 from palaver.tools import tool
 import os
 
@@ -169,6 +173,92 @@ def test_a_partial_answer_is_kept_and_never_shown() -> None:
         assert [role for role, _ in sent(provider.requests[1])] == ["system", "user"]
 
     anyio.run(scenario)
+
+
+def attempts(dialog: Dialog) -> list[Mapping[str, Any]]:
+    """Give what the log keeps of answers that never became messages."""
+    return [entry.data for entry in entries(dialog) if isinstance(entry, Custom) and entry.custom_type == ATTEMPT]
+
+
+def test_a_whole_answer_that_was_not_written_down_is_kept() -> None:
+    """Cut off behind the answer's last event, before it is a message of the log, all of the answer is in the log, once."""
+
+    async def scenario() -> None:
+        ended = anyio.Event()
+
+        async def listen(event: object) -> None:
+            if getattr(event, "type", "") == "end":
+                ended.set()
+                await anyio.sleep_forever()
+
+        agent, _ = scripted(["a long answer", "whole"], stream_handler=listen)
+        agent.receive("go")
+        async with anyio.create_task_group() as group:
+            group.start_soon(agent.arespond)
+            await ended.wait()
+            group.cancel_scope.cancel()
+        (kept,) = attempts(agent.current_dialog)
+        assert kept["why"] == "partial"
+        assert Message.from_dict(kept["message"]).content == "a long answer"
+        agent.stream_handler = None
+        assert (await agent.arespond()).content == "whole"
+
+    anyio.run(scenario)
+
+
+def test_what_a_provider_says_had_come_is_what_is_kept() -> None:
+    """A failure's own account of the answer is kept, with who said it and how it failed; the next failure has its own."""
+    script = [
+        {"text": "one half", "error": "ProviderDown"},
+        {"error": {"kind": "ProviderDown", "message": "Nothing came."}},
+        {"text": "other half", "error": {"kind": "ProviderDown", "message": "Down again."}},
+        "whole",
+    ]
+    agent, _ = scripted(script, max_llm_recall=3, retry=QUICK)
+    agent.receive("go")
+    assert agent.respond().content == "whole"
+    first, second = attempts(agent.current_dialog)
+    assert [Message.from_dict(one["message"]).content for one in (first, second)] == ["one half", "other half"]
+    assert second["error"] == "Down again."
+    assert first["message"]["provider"] == "scripted"
+
+
+def test_an_invoker_may_ask_two_models_in_turn() -> None:
+    """What one of them began and left is void; what is kept of a turn that is cut off then is what the other one said."""
+
+    class Second(ProviderInvoker):
+        async def invoke(self, *asked: Any, **how: Any) -> InvokeResult:  # noqa: ANN401 - the protocol's
+            await how["stream_handler"](ToolCallDelta(0, "c1", "add", "{"))
+            result = await super().invoke(*asked, **how)
+            if result.message is not None and result.message.content == "lost":
+                raise OSError("the disk")
+            return result
+
+    agent = Agent("tester", Prompt(path="t/p", prompt="Go."), MODEL, Second(ScriptedProvider(["fine", "lost"])))
+    agent.open("main").receive("go")
+    assert agent.respond().content == "fine"
+    agent.receive("again")
+    with pytest.raises(CallbackFailed, match="the disk"):
+        agent.respond()
+    (kept,) = attempts(agent.current_dialog)
+    assert Message.from_dict(kept["message"]).content == "lost"
+
+
+def test_an_answer_without_an_end_is_a_failure() -> None:
+    """A provider that stops in the middle, and does not say so, has given no answer; what came of it is kept."""
+
+    class Endless(ScriptedProvider):
+        async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
+            async for event in super().stream(request):
+                if event.type != "end":
+                    yield event
+
+    agent = Agent("tester", Prompt(path="t/p", prompt="Go."), MODEL, ProviderInvoker(Endless(["never whole"])))
+    agent.open("main").receive("go")
+    with pytest.raises(ModelCallFailed, match="stops before its end"):
+        agent.respond()
+    (kept,) = attempts(agent.current_dialog)
+    assert Message.from_dict(kept["message"]).content == "never whole"
 
 
 # --- providers that fail -------------------------------------------------------------------------------------------------------
@@ -398,7 +488,8 @@ def test_the_answer_of_a_process_that_never_ends_the_face(tmp_path: Path) -> Non
     program = """
 from palaver import Prompt
 from palaver.agent import Agent, ProviderInvoker
-from palaver.models import ScriptedProvider
+from palaver.messages import Message
+from palaver.models import Event, ScriptedProvider, ToolCallDelta
 def plain() -> str:
     "Run in a thread."
     return "ran"
@@ -424,7 +515,8 @@ def test_a_forked_child_answers_too(tmp_path: Path) -> None:
 import os
 from palaver import Prompt
 from palaver.agent import Agent, ProviderInvoker
-from palaver.models import ScriptedProvider
+from palaver.messages import Message
+from palaver.models import Event, ScriptedProvider, ToolCallDelta
 
 def answer(text):
     agent = Agent("a", Prompt(path="a/s", prompt="Go."), "gpt-4o-mini", ProviderInvoker(ScriptedProvider([text])))

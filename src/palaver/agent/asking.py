@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from palaver.agent.answering import Answering
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.compacting import compact_if_due, make_room
 from palaver.agent.events import AnswerRefused, Delivered, Retrying
@@ -15,7 +16,7 @@ from palaver.agent.refusing import set_aside, unanswered
 from palaver.agent.run import Run
 from palaver.agent.steps import Ask
 from palaver.agent.tracing import Asked
-from palaver.agent.turn import EXHAUSTED, PARTIAL, REFUSED, Attempt, attempt_entry, paused
+from palaver.agent.turn import EXHAUSTED, REFUSED, Attempt, attempt_entry, paused
 from palaver.agent.working import Working, working_copy
 from palaver.errors import (
     CallbackFailed,
@@ -128,9 +129,7 @@ async def _tried(run: Run, closing: str) -> InvokeResult:
 
 def _failed(run: Run, error: ProviderError) -> None:
     facts = {"message": error.message, "provider": error.provider, "model": error.model, "status": error.status}
-    kept = list(run.cut_off())
-    if not kept and isinstance(error.partial, Message) and error.partial.contents:
-        kept = [attempt_entry(Attempt(error.partial, PARTIAL, error.message))]
+    kept = () if run.answering is None else run.answering.cut_off(error)
     run.record(*kept, ErrorEntry(error=type(error).__name__, data=facts))
 
 
@@ -142,15 +141,15 @@ async def _once(run: Run, closing: str) -> InvokeResult:
 async def _followed(run: Run, closing: str, asked: Asked) -> InvokeResult:
     settings = run.settings
     working = await _seen(run, closing)
-    run.decision = None
+    decision = None
     if working.composed is not None:
         asked.seen(working.composed)
-        run.decision = working.composed.plan.details
+        decision = working.composed.plan.details
     args: dict[str, Any] = {"stream": run.sink.heard, **settings.model_args}
     if closing:
         args["tool_choice"] = "none"
-    run.hearing, run.asked, run.request = None, False, None
     run.require_in_hand()
+    run.answering = answering = Answering(dialog=run.dialog, sink=run.sink, model=settings.model, decision=decision)
     try:
         result = await settings.invoker.invoke(
             working.dialog,
@@ -160,16 +159,16 @@ async def _followed(run: Run, closing: str, asked: Asked) -> InvokeResult:
             parser_args=settings.parser_args,
             metadata=settings.metadata,
             api_type=settings.api_type,
-            stream_handler=run.hear,
+            stream_handler=answering.hear,
         )
         _require_answer(result)
     except PalaverError:
         raise
     except Exception as error:
         raise CallbackFailed("invoker", error, session=run.session) from error
-    run.hearing = None
+    run.answering = None
     asked.answered(result)
-    if not run.asked:  # an invoker that does not say what it sends
+    if answering.request is None:  # an invoker that does not say what it sends
         run.dialog.annotate(Invocation(model=settings.model, manifest={"at": working.at}))
     return result
 

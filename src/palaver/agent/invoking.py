@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -11,9 +12,9 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 from palaver.agent.events import Asking
 from palaver.agent.turn import paused
 from palaver.errors import BrokenAnswer, InvalidPrompt, ParseError
-from palaver.messages import APITypes, AssistantMessage, InvokeCost, Message
+from palaver.messages import APITypes, InvokeCost, Message
 from palaver.messages.frozen import EMPTY
-from palaver.models import Assembly, Event, Provider
+from palaver.models import End, Event, Provider
 from palaver.models.retry import Retry
 from palaver.prompts import Prompt
 from palaver.session import Dialog
@@ -117,7 +118,7 @@ class Invoker(Protocol):
 
 
 class ProviderInvoker:
-    """Asks any provider: compiles the dialog's view, sends it, puts the answer together, and holds it to the prompt.
+    """Asks any provider: compiles the dialog's view, sends it, waits for the end of the answer, and holds it to the prompt.
 
     Attributes:
         provider: Who is asked.
@@ -146,7 +147,8 @@ class ProviderInvoker:
         asked = {"stream": stream_handler is not None, **model_args}
         request = await aside(partial(self._request, dialog, model, prompt, asked))
         await _tell(stream_handler, Asking(request))
-        message, raw = await self._answer(request, stream_handler)
+        end = await self._answer(request, stream_handler)
+        message = end.message
         known: dict[str, Any] = {"metadata": {**message.metadata, **(metadata or {})}}
         if responder != "assistant":
             known["name"] = responder
@@ -162,7 +164,7 @@ class ProviderInvoker:
                 errors = (error,)
         return InvokeResult(
             message=message.model_copy(update=known),
-            raw_response=raw,
+            raw_response=end.raw,
             model_args=dict(model_args),
             execution_errors=errors,
             request=request,
@@ -175,21 +177,16 @@ class ProviderInvoker:
         parameters = {name: value for name, value in args.items() if name not in _CALL_FIELDS}
         return dialog.request(profile, model, parameters=parameters, **{**options, **call})
 
-    async def _answer(self, request: Request, handler: StreamHandler | None) -> tuple[AssistantMessage, Any]:
-        """Read the events to the end; what came of an answer that breaks off goes with the error."""
-        assembly = Assembly(model=request.model, provider=self.provider.name)
-        raw = None
-        events = self.provider.stream(request)
-        try:
+    async def _answer(self, request: Request, handler: StreamHandler | None) -> End:
+        """Read the events to the last one, which has the whole answer, as its provider put it together; each is passed on as it comes."""
+        end: End | None = None
+        async with aclosing(self.provider.stream(request)) as events:
             async for event in events:
-                assembly.add(event)
-                raw = getattr(event, "raw", None)
                 await _tell(handler, event)
-        finally:
-            await events.aclose()
-        if not assembly.ended:
-            raise BrokenAnswer("The answer stops before its end.", partial=assembly.partial)
-        return assembly.partial, raw
+                end = event if isinstance(event, End) else end
+        if end is None:
+            raise BrokenAnswer("The answer stops before its end.", provider=self.provider.name, model=request.model)
+        return end
 
 
 async def _tell(handler: StreamHandler | None, event: Event | Asking) -> None:

@@ -102,6 +102,6 @@ def _let_go(run: Run, outcome: str) -> None:
     """End the turn in the log, if that can be done: a turn left open is taken up just as well."""
     try:
         if run.turn.open:
-            run.end(outcome, *run.cut_off())
+            run.end(outcome, *(() if run.answering is None else run.answering.cut_off()))
     except (Conflict, StoreError) as error:
         run.session.error = run.session.error or error

@@ -32,10 +32,11 @@ async def set_aside(run: Run, refused: RequestRefused) -> None:
     Raises:
         ModelCallFailed: It is not to be, or there is nothing that may be.
     """
-    if run.settings.on_refused != "quarantine" or run.request is None:
+    request = None if run.answering is None else run.answering.request
+    if run.settings.on_refused != "quarantine" or request is None:
         raise unanswered(run, refused) from refused
-    blamed = _blamed(run, refused)
-    found = suspects(run.request, refused.message) if blamed is None else (blamed,)
+    blamed = run.dialog.blamed(request, refused.message)
+    found = suspects(request, refused.message) if blamed is None else (blamed,)
     kept = _kept(run.dialog.view(), found)
     room = MOST_SET_ASIDE - len(run.turn.aside)
     places = [place for place in found if place not in kept and place not in run.turn.aside]
@@ -62,7 +63,8 @@ def _take_back(run: Run, refused: RequestRefused) -> None:
 
 
 def _blamed(run: Run, refused: RequestRefused) -> Handle | None:
-    return None if run.request is None else run.dialog.blamed(run.request, refused.message)
+    request = None if run.answering is None else run.answering.request
+    return None if request is None else run.dialog.blamed(request, refused.message)
 
 
 def _kept(view: View, places: tuple[Handle, ...]) -> set[Handle]:

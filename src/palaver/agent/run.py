@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, MutableMapping
+from collections.abc import MutableMapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
 
+from palaver.agent.answering import Answering
 from palaver.agent.call_session import AgentCallSession, State
-from palaver.agent.events import Asking
 from palaver.agent.inbox import deliveries
 from palaver.agent.settings import Settings
 from palaver.agent.sink import Sink
 from palaver.agent.steps import Rules
 from palaver.agent.tracing import Tracer, Untraced
-from palaver.agent.turn import CALL, PARTIAL, Attempt, Turn, attempt_entry
-from palaver.errors import BrokenAnswer, CallbackFailed
+from palaver.agent.turn import CALL, Turn
+from palaver.errors import CallbackFailed
 from palaver.log import Entry
 from palaver.log.entries import Custom, TurnEnded, TurnStarted
 from palaver.messages import Message, ToolCallContent, ToolMessage
-from palaver.models import Assembly, Event
 from palaver.prompts import Prompt
 from palaver.session import Dialog
 from palaver.tools import Toolbox
-from palaver.tools.aside import aside
-from palaver.wire import Request
 
 __all__ = ["Run"]
 
@@ -45,10 +40,7 @@ class Run:
         unsaved: Results that the store refused, by dialog and call: the first thing that is written when it takes them again.
         undecided: Calls that the approver left to somebody else.
         suspended: Calls of sub-agents that wait for a decision.
-        hearing: The answer that is coming, as far as it has come.
-        asked: Whether it is recorded that the model is being asked.
-        request: What it is asked with, where the invoker says.
-        decision: What a schedule decided before this call, to be recorded with it; None where nothing was scheduled.
+        answering: The call of the model that is on its way, or the one that failed last; None before one, and once there is an answer.
     """
 
     settings: Settings
@@ -62,10 +54,7 @@ class Run:
     unsaved: MutableMapping[tuple[str, str], ToolMessage] = field(default_factory=dict)
     undecided: set[str] = field(default_factory=set)
     suspended: set[str] = field(default_factory=set)
-    hearing: Assembly | None = None
-    asked: bool = False
-    request: Request | None = None
-    decision: Mapping[str, Any] | None = None
+    answering: Answering | None = None
 
     @property
     def step(self) -> int:
@@ -155,27 +144,3 @@ class Run:
         """
         if self.sink.fault is not None:
             raise CallbackFailed("stream handler", self.sink.fault, session=self.session) from self.sink.fault
-
-    async def hear(self, event: Event | Asking) -> None:
-        """Take an event of the answer that is coming, and pass it on. That the model is asked is recorded before it is."""
-        if isinstance(event, Asking):
-            await aside(partial(self.dialog.record_call, event.request, self.decision))
-            self.asked, self.request = True, event.request
-        else:
-            self._assemble(event)
-        await self.sink.emit(event)
-
-    def _assemble(self, event: Event) -> None:
-        if self.hearing is None:
-            self.hearing = Assembly(model=self.settings.model)
-        try:
-            self.hearing.add(event)
-        except BrokenAnswer:  # whoever asked for the answer finds this, too, and says so
-            self.hearing = None
-
-    def cut_off(self) -> Iterable[Entry]:
-        """Give the entry that keeps an answer of which only a part came; nothing where nothing did."""
-        partial = None if self.hearing is None or self.hearing.ended else self.hearing.partial
-        self.hearing = None
-        if partial is not None and partial.contents:
-            yield attempt_entry(Attempt(partial, PARTIAL, "The answer was cut off."))
