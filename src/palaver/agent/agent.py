@@ -319,7 +319,7 @@ class Agent(Hearing):
         with self._in_hand(dialog):
             try:
                 await self._turn(dialog, session, settings, handler)
-            except Exception as error:
+            except Exception as error:  # whatever it is, the trace says so, and it is raised again
                 if session.state == "initial":  # it failed before the turn was in hand: a tool, a server, the store
                     session.state, session.error = "failure", error
                 if isinstance(error, PalaverError):  # those that are no AgentFailure lead to the trace as well

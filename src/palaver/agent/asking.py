@@ -87,7 +87,7 @@ def _provider(run: Run) -> str:
 def _closing(run: Run) -> str:
     try:
         return run.prompt.on_interrupt_final(run.session).render({})
-    except Exception as error:
+    except Exception as error:  # a handler of the caller's
         raise CallbackFailed("handler", error, session=run.session) from error
 
 
@@ -164,7 +164,7 @@ async def _followed(run: Run, closing: str, asked: Asked) -> InvokeResult:
         _require_answer(result)
     except PalaverError:
         raise
-    except Exception as error:
+    except Exception as error:  # an invoker of the caller's
         raise CallbackFailed("invoker", error, session=run.session) from error
     run.answering = None
     asked.answered(result)
@@ -198,7 +198,7 @@ async def _seen(run: Run, closing: str) -> Working:
         return await aside(planned)
     except PalaverError:
         raise
-    except Exception as error:
+    except Exception as error:  # a policy of the caller's
         raise CallbackFailed("context manager", error, session=run.session) from error
 
 

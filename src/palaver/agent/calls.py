@@ -97,7 +97,7 @@ async def _ask(run: Run, call: ToolCallContent) -> None:
         if inspect.isawaitable(verdict):
             verdict = await verdict
         decision = _decision(verdict)
-    except Exception as error:
+    except Exception as error:  # an approver of the caller's
         raise CallbackFailed("approver", error, session=run.session) from error
     if decision is None:
         run.undecided.add(call.id)

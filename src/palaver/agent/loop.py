@@ -32,7 +32,7 @@ async def go(run: Run) -> None:
     except (KeyboardInterrupt, SystemExit):
         _interrupted(run)
         raise
-    except Exception as error:
+    except Exception as error:  # whatever it is, the turn is let go of, and it is raised again
         _failed(run, error)
         raise
     finally:

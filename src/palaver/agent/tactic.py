@@ -182,7 +182,7 @@ class Tactic(ABC):
             return await to_thread.run_sync(ended)
         try:
             result = await working.call(task, **kwargs)
-        except BaseException as error:
+        except BaseException as error:  # an interrupt, too, is how it ended
             self._failed(session, error)
             raise
         return self._ended(session, lambda: result, whole=return_session)
@@ -269,7 +269,7 @@ class Tactic(ABC):
     def _ended(self, session: TacticCallSession, run: Callable[[], Any], *, whole: bool) -> Any:  # noqa: ANN401 - see above
         try:
             result = run()
-        except BaseException as error:
+        except BaseException as error:  # as above
             self._failed(session, error)
             raise
         session.success(result)

@@ -148,7 +148,7 @@ class Telemetry:
         ) as span:
             try:
                 yield span
-            except BaseException as error:
+            except BaseException as error:  # a cancellation ends a span, too
                 span.set_attribute(ERROR_TYPE, type(error).__qualname__)
                 span.set_status(Status(StatusCode.ERROR, type(error).__name__))
                 raise

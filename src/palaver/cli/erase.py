@@ -119,7 +119,7 @@ def _made(path: Path | None) -> Iterator[TextIO | None]:
         raise OSError(error.errno, f"{path}: {error.strerror}; nothing was erased") from error
     try:
         yield file
-    except BaseException:
+    except BaseException:  # an interrupt, too, leaves no half receipt behind
         path.unlink()
         raise
     finally:

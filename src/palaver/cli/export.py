@@ -96,7 +96,7 @@ def _write(target: Path, pieces: Iterable[bytes]) -> int:
             size = _pour(file, pieces)
             os.fsync(file.fileno())
         Path(name).replace(place)
-    except BaseException:
+    except BaseException:  # an interrupt, too, leaves no half file behind
         with suppress(FileNotFoundError):
             Path(name).unlink()
         raise

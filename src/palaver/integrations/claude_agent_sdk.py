@@ -68,7 +68,7 @@ class PalaverSessionStore:
         with self._lock:
             try:
                 return step(self._store, job)
-            except BaseException:
+            except BaseException:  # an interrupt, too: what is remembered may be of a write that was undone
                 self._lanes.clear()
                 raise
 

@@ -104,7 +104,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
         with self._lock:
             try:
                 return step(self._store, job)
-            except BaseException:
+            except BaseException:  # an interrupt, too: what is known may be of a write that was undone
                 self._known.clear()
                 raise
 

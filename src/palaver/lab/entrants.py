@@ -136,7 +136,7 @@ def _module(path: Path) -> ModuleType:
     sys.modules[named] = module
     try:
         spec.loader.exec_module(module)
-    except BaseException as error:
+    except BaseException as error:  # a file of the user's: it may even end the program
         del sys.modules[named]
         if isinstance(error, Exception | SystemExit):
             raise InvalidInput(

@@ -131,7 +131,7 @@ class MemoryStore:
             logs = {dialog_id: (log, len(log.headers), len(log.texts)) for dialog_id, log in self._logs.items()}
             try:
                 yield
-            except BaseException:
+            except BaseException:  # an interrupt, too, is undone
                 self._sessions, self._blobs, self._sources, self._leases = sessions, blobs, sources, leases
                 self._gone, self._receipts, self._files, self._times = gone, receipts, files, times
                 self._logs = {dialog_id: log.cut(headers, texts) for dialog_id, (log, headers, texts) in logs.items()}

@@ -113,7 +113,7 @@ class Recorder:
             with block as given:
                 yield given
             made = self._block
-        except BaseException:
+        except BaseException:  # an interrupt, too, ends the block
             self._block = outer
             raise
         self._block = outer

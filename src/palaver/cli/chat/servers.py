@@ -130,7 +130,7 @@ class Servers:
                     found.extend(session.functions)
                 ready.set_result(tuple(found))
                 await unwanted.wait()
-        except Exception as error:
+        except Exception as error:  # whatever keeps a server from being used is raised to whoever waits for it
             if ready.done():
                 raise
             ready.set_exception(error)

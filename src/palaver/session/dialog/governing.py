@@ -67,7 +67,7 @@ class Governing:
         before, self.top = self.top, top
         try:
             yield
-        except BaseException:
+        except BaseException:  # an interrupt, too: nothing was written
             self.top = before
             raise
 

@@ -151,7 +151,7 @@ class Connections:
             if idle is not None:
                 self._forget(idle)
             made = self._connect(self._known)
-        except BaseException:
+        except BaseException:  # an interrupt, too, gives the place in the pool back
             self._returned(None)
             raise
         self._known = True

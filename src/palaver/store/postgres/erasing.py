@@ -27,10 +27,7 @@ _PAGE_SINCE = 500
 @contextmanager
 def erasing(pool: Connections) -> Iterator[PostgresEraser]:
     """Make one transaction of an erasure, with every other writer waiting for its end."""
-    refuse_if_read_only(pool)
-    with together(pool):
-        with writing(pool) as connection:
-            ask(connection, "writers_out")
+    with together(pool, alone=True):
         yield PostgresEraser(pool)
 
 
@@ -100,7 +97,7 @@ def scrub(pool: Connections, *, thorough: bool, payloads: bool) -> tuple[str, ..
         connection.execute(statements()[name], prepare=False)
         with suppress(psycopg.errors.InsufficientPrivilege):
             connection.command("CHECKPOINT")
-    except BaseException as error:
+    except BaseException as error:  # an interrupt, too, gives the connection back
         translated = pool.translated(error, connection)
         if isinstance(translated, StoreBusy):
             return ("others use the tables: they could not be written anew (VACUUM FULL)",)

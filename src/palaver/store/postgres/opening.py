@@ -93,7 +93,7 @@ class Opener:
         connection = Connection.connect(self._conninfo, autocommit=True, prepare_threshold=0)
         try:
             self._set_up(connection)
-        except BaseException:
+        except BaseException:  # an interrupt, too, leaves no connection open
             connection.close()
             raise
         return connection

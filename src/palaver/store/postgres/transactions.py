@@ -21,11 +21,11 @@ def reading(pool: Connections) -> AbstractContextManager[Connection]:
     return _Lent(pool) if block is None else _Shared(pool, block.connection)
 
 
-def writing(pool: Connections) -> AbstractContextManager[Connection]:
+def writing(pool: Connections, begin: LiteralString = "BEGIN") -> AbstractContextManager[Connection]:
     """Lend a connection for one write transaction, or, inside a block of this thread, for one step of it."""
     refuse_if_read_only(pool)
     block = pool.block()
-    return _Write(pool) if block is None else _Step(pool, block.connection)
+    return _Write(pool, begin) if block is None else _Step(pool, block.connection)
 
 
 def one_statement(pool: Connections) -> AbstractContextManager[Connection]:
@@ -45,11 +45,27 @@ def refuse_if_read_only(pool: Connections) -> None:
         raise read_only(pool.place)
 
 
+_TABLES: LiteralString = "sessions, dialogs, entries, blobs, sources, indexed, texts, tokens"
+_BESIDE_WRITERS: LiteralString = f"BEGIN; LOCK TABLE {_TABLES} IN ROW EXCLUSIVE MODE"
+_WITHOUT_WRITERS: LiteralString = f"BEGIN; LOCK TABLE {_TABLES} IN SHARE ROW EXCLUSIVE MODE"
+
+
 @contextmanager
-def together(pool: Connections) -> Iterator[None]:
-    """Make one transaction of the writes of this thread inside the block."""
+def together(pool: Connections, *, alone: bool = False) -> Iterator[None]:
+    """Make one transaction of the writes of this thread inside the block.
+
+    The block and an erasure keep each other out from the first moment on: what is found in the block, a payload say, is there when the block
+    ends. All take the same locks in the same order, in one journey, so that none waits for another that waits for it.
+
+    Args:
+        pool: The connections.
+        alone: Whether nobody else is to write an entry, a payload, a dialog or a source until the end; reading goes on. Inside a block of this
+            thread others may have begun to wait for it: one of them may be told that the store is busy.
+    """
     outermost = pool.block() is None
-    with writing(pool) as connection:
+    with writing(pool, _WITHOUT_WRITERS if alone else _BESIDE_WRITERS) as connection:
+        if alone and not outermost:
+            connection.command(_WITHOUT_WRITERS.removeprefix("BEGIN; "))
         if not outermost:
             yield
             return
@@ -127,21 +143,22 @@ class _Lent:
 class _Write:
     """A connection lent for one write transaction: committed at the end, undone by any error."""
 
-    __slots__ = ("_connection", "_generation", "_pool")
+    __slots__ = ("_begin", "_connection", "_generation", "_pool")
 
     _connection: Connection
 
-    def __init__(self, pool: Connections) -> None:
+    def __init__(self, pool: Connections, begin: LiteralString) -> None:
         """Borrow nothing yet."""
         self._pool = pool
+        self._begin = begin
         self._generation = pool.generation
 
     def __enter__(self) -> Connection:
         """Begin."""
         connection = self._connection = self._pool.borrow()
         try:
-            connection.command("BEGIN")
-        except BaseException as error:
+            connection.command(self._begin)
+        except BaseException as error:  # an interrupt, too, gives the connection back
             self._undo(error)
             raise
         return connection
@@ -162,7 +179,7 @@ class _Write:
             self._pool.give_back(self._connection)
             known = fault(self._pool.place, self._pool.wait, failed, broken=broken)
             raise (unknown_outcome(self._pool.place) if broken else known) from failed
-        except BaseException:
+        except BaseException:  # as above
             self._pool.give_back(self._connection)  # in the middle of something: closed, and so undone or done
             raise
         self._pool.give_back(self._connection)

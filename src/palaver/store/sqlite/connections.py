@@ -98,7 +98,7 @@ class Connections:
                 return self._idle.pop()
         try:
             return self._connect()
-        except BaseException:
+        except BaseException:  # an interrupt, too, gives the place in the pool back
             self.give_back(None)
             raise
 
@@ -313,12 +313,12 @@ class _Write:
         connection = self._connection = self._pool.borrow()
         try:
             self._pool.lock()
-        except BaseException:
+        except BaseException:  # as above
             self._pool.give_back(connection)
             raise
         try:
             connection.execute("BEGIN IMMEDIATE")
-        except BaseException as error:
+        except BaseException as error:  # as above; and the writers' turn
             self._undo(error)
             raise
         return connection
@@ -334,7 +334,7 @@ class _Write:
             return
         try:
             self._connection.execute("COMMIT")
-        except BaseException as failed:
+        except BaseException as failed:  # as above
             self._undo(failed)
             raise
         self._pool.unlock()

@@ -126,7 +126,7 @@ def _written_anew(pool: Connections) -> tuple[str, ...]:
             connection.execute("PRAGMA temp_store=MEMORY")
         finally:
             pool.unlock()
-    except BaseException as error:
+    except BaseException as error:  # an interrupt, too, gives the connection back
         translated = pool.translated(error, connection)
         if isinstance(translated, StoreBusy):
             return ("another writer kept the store from being written anew",)

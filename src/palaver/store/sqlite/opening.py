@@ -78,7 +78,7 @@ class Opener:
         connection = self._bare()
         try:
             yield connection
-        except BaseException as error:
+        except BaseException as error:  # an interrupt, too, leaves no connection open
             number = connection.system_errno
             connection.close()
             if isinstance(error, apsw.Error):
@@ -317,7 +317,7 @@ def _transaction(connection: apsw.Connection, begin: str = "BEGIN IMMEDIATE") ->
     try:
         yield
         connection.execute("COMMIT")
-    except BaseException:
+    except BaseException:  # an interrupt, too, is undone
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

@@ -58,7 +58,7 @@ async def keep(server: MCP, *, task_status: anyio.abc.TaskStatus[Line]) -> None:
                     limit.deadline = math.inf  # the scope lies around what was entered, and cannot end before it
                     task_status.started(line)
                     await _either(line.unwanted, line.gone)
-        except Exception as error:
+        except Exception as error:  # a server's client raises what it likes, in groups
             if line is None:
                 raise ConnectionError(_why(server, error, printed)) from error
             # Otherwise the connection broke, or broke while it was closed: whoever calls next is told by `gone`.
