@@ -102,13 +102,13 @@ async def _answered(run: Run, closing: str) -> InvokeResult:
             return await _tried(run, closing)
         except ContextOverflow as overflow:
             if smaller:
-                raise unanswered(run, overflow) from overflow
+                raise await unanswered(run, overflow) from overflow
             await make_room(run, overflow)
             smaller = True
         except RequestRefused as refused:
             await set_aside(run, refused)
         except ProviderError as error:
-            raise unanswered(run, error) from error
+            raise await unanswered(run, error) from error
 
 
 async def _tried(run: Run, closing: str) -> InvokeResult:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from palaver.agent.events import Quarantined
 from palaver.agent.run import Run
 from palaver.errors import ModelCallFailed, ProviderError, RequestRefused
 from palaver.log import Handle
 from palaver.messages import Role, Speaker, TextContent
 from palaver.session.calls.quarantining import suspects
+from palaver.tools.aside import aside
 from palaver.view import Block, View
+from palaver.wire import Request
 
 __all__ = ["MOST_SET_ASIDE", "set_aside", "unanswered"]
 
@@ -16,9 +20,12 @@ MOST_SET_ASIDE = 8
 """Blocks that one turn may set aside: a conversation of which a provider refuses more has another fault than a poisoned block."""
 
 
-def unanswered(run: Run, error: ProviderError) -> ModelCallFailed:
+async def unanswered(run: Run, error: ProviderError) -> ModelCallFailed:
     """Give the failure; of a refusal with the block that it is about, which would be refused with every request to come."""
-    place = _blamed(run, error) if isinstance(error, RequestRefused) else None
+    asked = _asked(run)
+    place = None
+    if asked is not None and isinstance(error, RequestRefused):
+        place = await aside(partial(run.dialog.blamed, asked, error.message))
     return ModelCallFailed(error, session=run.session, place=str(place or ""))
 
 
@@ -32,18 +39,15 @@ async def set_aside(run: Run, refused: RequestRefused) -> None:
     Raises:
         ModelCallFailed: It is not to be, or there is nothing that may be.
     """
-    request = None if run.answering is None else run.answering.request
+    request = _asked(run)
     if run.settings.on_refused != "quarantine" or request is None:
-        raise unanswered(run, refused) from refused
-    blamed = run.dialog.blamed(request, refused.message)
-    found = suspects(request, refused.message) if blamed is None else (blamed,)
-    kept = _kept(run.dialog.view(), found)
-    room = MOST_SET_ASIDE - len(run.turn.aside)
-    places = [place for place in found if place not in kept and place not in run.turn.aside]
-    if not places or len(places) > room:
-        if blamed is None:
-            _take_back(run, refused)
-        raise unanswered(run, refused) from refused
+        raise await unanswered(run, refused) from refused
+    found, named = await aside(partial(_found, run, request, refused))
+    places = [place for place in found if place not in run.turn.aside]
+    if not places or len(places) > MOST_SET_ASIDE - len(run.turn.aside):
+        if not named:
+            await aside(partial(_take_back, run, refused))
+        raise await unanswered(run, refused) from refused
     for place in places:
         run.dialog.quarantine(place, refused.message)
     run.look()
@@ -62,9 +66,16 @@ def _take_back(run: Run, refused: RequestRefused) -> None:
     run.look()
 
 
-def _blamed(run: Run, refused: RequestRefused) -> Handle | None:
-    request = None if run.answering is None else run.answering.request
-    return None if request is None else run.dialog.blamed(request, refused.message)
+def _asked(run: Run) -> Request | None:
+    return None if run.answering is None else run.answering.request
+
+
+def _found(run: Run, request: Request, refused: RequestRefused) -> tuple[list[Handle], bool]:
+    """Give the blocks that a refusal is about and that may be set aside, and whether it names its place."""
+    blamed = run.dialog.blamed(request, refused.message)
+    found = suspects(request, refused.message) if blamed is None else (blamed,)
+    kept = _kept(run.dialog.view(), found)
+    return [place for place in found if place not in kept], blamed is not None
 
 
 def _kept(view: View, places: tuple[Handle, ...]) -> set[Handle]:

@@ -30,12 +30,12 @@ class Asked:
         return SummaryAnswer(text=self.text)
 
 
-def on_the_loop(dialog: Dialog, by: Asked, **how: object) -> tuple[Counter[str], CompactionPreview]:
+def on_the_loop(dialog: Dialog, by: Asked) -> tuple[Counter[str], CompactionPreview]:
     """Look at a compaction, and give what was called in the thread of the loop."""
 
     async def main() -> tuple[Counter[str], CompactionPreview]:
         with called_here(*WORK) as called:
-            preview = await dialog.acompact(summarizer=by, **how)
+            preview = await dialog.acompact(summarizer=by)
         return called, preview
 
     return anyio.run(main)
