@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from palaver import RepoMap, repo_map_tools
+from palaver import Prompt, RepoMap, repo_map_tools
+from palaver.agent import Agent, ProviderInvoker
 from palaver.context.presets import Aider
 from palaver.messages import ToolResultContent
+from palaver.models import ScriptedProvider
 from tests.agent.helper import MODEL, calling, scripted
 from tests.repomap.made_up import SHOP, written
 
@@ -73,3 +75,31 @@ def test_what_the_preset_drew_is_given_back(tmp_path: Path) -> None:
     assert "Map of 6 files" in bodies[-1]
     for past, sent in zip(agent.current_dialog.invocations, provider.requests, strict=True):
         assert past.request().body == sent.body
+
+
+def test_an_agent_s_requests_begin_with_a_map_that_is_recorded(tmp_path: Path) -> None:
+    """The first request has a map; the call has its figures and gives it back to the byte. A process that goes on sends the same, whatever the disk says."""
+    shop = written(tmp_path, SHOP)
+    by = Aider(MODEL, 9_000, repo_map=RepoMap(shop), map_tokens=60)
+    agent, provider = scripted(["One.", "Two."], context_manager=by)
+    agent.receive("Mend `ShoppingBasket`.")
+    agent.respond()
+    dialog = agent.current_dialog
+    (first,) = dialog.invocations
+    assert first.decision is not None
+    assert first.decision["repo map"]["why"] == "first words"
+    emptied(shop)
+    written(shop, {"other.py": "class Other:\n    pass\n"})
+    other = Aider(MODEL, 9_000, repo_map=RepoMap(shop), map_tokens=60)
+    later = ScriptedProvider(["Two."], profile="openai-chat")
+    system = Prompt(path="tester/system", prompt="You are tested.")
+    going_on = Agent("tester", system, MODEL, ProviderInvoker(later), context_manager=other).adopt("main", dialog)
+    going_on.receive("And now?")
+    going_on.respond()
+    requests = [*provider.requests, *later.requests]
+    before, after = (sent.body["messages"] for sent in requests)
+    assert "class ShoppingBasket" in str(before[1])
+    assert after[: len(before)] == before
+    calls = going_on.current_dialog.invocations
+    assert [call.decision is None for call in calls] == [False, True]
+    assert [call.request().body for call in calls] == [sent.body for sent in requests]

@@ -6,27 +6,31 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from palaver import Dialog, MissingExtra, RepoMap, repo_map_tools
-from palaver.context import ContextManager, fit, policy
+from palaver.context import Calls, ContextManager, Ledger, Meter, compose, fit, policy
+from palaver.context.decided import sentences
 from palaver.context.presets import Aider
 from palaver.context.repo_map import Interest, interest_of
 from palaver.context.repo_map.interest import Places
-from palaver.context.repo_map.mapped import LABEL
+from palaver.context.repo_map.mapped import FIRST, FOLDED, LABEL
+from palaver.context.units import Bytes
 from palaver.context.work import acts_of
 from palaver.errors import InvalidInput
 from palaver.messages import Trust
 from palaver.repomap import Limits
+from palaver.testing.holding import hold
 from palaver.testing.logs import Log, model, system, user
 from palaver.testing.policy_laws import PolicyLaws
-from palaver.tokens import counter
+from palaver.tokens import Budget, counter
 from palaver.tools import CallContext
 from palaver.view import View
-from tests.context.helper import COUNTER, commit, fitted, seen
+from tests.context.helper import COUNTER, commit, fitted, seen, size
 from tests.context.work import PAGE, did, read, run, worked, write
 from tests.repomap.made_up import SHOP, written
 
@@ -133,13 +137,13 @@ def test_files_are_found_by_what_others_call_them(named: str, meant: str | None)
 def test_a_map_leaves_out_what_the_model_sees(shop: Path) -> None:
     """The files that a conversation holds as a whole are not in its map; what they use comes before the rest."""
     repo_map = RepoMap(shop)
-    bare = repo_map.render(max_tokens=500)
+    bare = repo_map.draw(max_tokens=500).text
     assert "shop/till.py:" in bare
     view = worked(read("a", str(shop / "shop/till.py"), "…"), read("b", "shop/money.py", "…"))
-    text = repo_map.render(Seen(view), max_tokens=500)
+    text = repo_map.draw(Seen(view), max_tokens=500).text
     assert "till.py" not in text
     assert "money.py" not in text
-    assert "class ShoppingBasket" in repo_map.render(Seen(view), max_tokens=70)
+    assert "class ShoppingBasket" in repo_map.draw(Seen(view), max_tokens=70).text
 
 
 def test_a_map_keeps_to_its_budget_by_the_model_s_counter(shop: Path) -> None:
@@ -181,10 +185,10 @@ def test_a_map_is_of_now(shop: Path) -> None:
 def test_threads_draw_the_same_map(shop: Path) -> None:
     """Several threads that draw at once get what one gets."""
     repo_map = RepoMap(shop)
-    wanted = repo_map.render(max_tokens=400)
+    wanted = repo_map.draw(max_tokens=400).text
     fresh = RepoMap(shop)
     got: list[str] = []
-    threads = [threading.Thread(target=lambda: got.append(fresh.render(max_tokens=400))) for _ in range(6)]
+    threads = [threading.Thread(target=lambda: got.append(fresh.draw(max_tokens=400).text)) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -195,10 +199,10 @@ def test_threads_draw_the_same_map(shop: Path) -> None:
 def test_a_kept_cache_serves_the_next_process(shop: Path, tmp_path: Path) -> None:
     """With a file to keep what was parsed, another map of the same folder parses nothing; where it cannot be written, that is said."""
     cache = tmp_path / "cache"
-    text = RepoMap(shop, cache=cache).render(max_tokens=400)
+    text = RepoMap(shop, cache=cache).draw(max_tokens=400).text
     before = cache.read_bytes()
     again = RepoMap(shop, cache=cache)
-    assert again.render(max_tokens=400) == text
+    assert again.draw(max_tokens=400).text == text
     assert cache.read_bytes() == before
     with pytest.raises(InvalidInput, match="cannot be kept"):
         RepoMap(shop, cache=tmp_path / "none" / "cache").look()
@@ -256,6 +260,123 @@ def maps(view: View) -> Sequence[str]:
     ]
 
 
+def test_the_preset_aider_begins_with_a_map(shop: Path) -> None:
+    """Before anything is folded a map stands before the user's first words, drawn for them; longer than one beside a record, as nothing is read yet."""
+    by = Aider("gpt-4o", repo_map=shop, map_tokens=40)
+    log = Log()
+    log.put(system("Be brief."), user("Mend `lonely`."))
+    first = fitted(seen(log), by, 12_000)
+    assert [exchange.derived for exchange in first.view.exchanges] == [True, False]
+    (text,) = maps(first.view)
+    assert "def lonely" in text
+    assert 40 < COUNTER.text(text) <= 40 * 8
+    assert maps(fitted(seen(log), Aider("gpt-4o", repo_map=shop, map_tokens=40, map_mul_no_files=1), 12_000).view) == []
+    for turn in range(3):
+        log.put(*read(f"r{turn}", "shop/till.py", "…"), model("Done."), user(f"Go on {turn}."))
+        now = fitted(seen(log), by, 12_000)
+        assert now.view.exchanges[: len(first.view.exchanges)] == first.view.exchanges
+
+
+def test_a_map_is_recorded_with_its_figures(shop: Path) -> None:
+    """The plan says in figures what was drawn and why; so does the note of one for which there was no room."""
+    log = Log()
+    log.put(user("Mend `lonely`."))
+    composed = fitted(seen(log), Aider("gpt-4o", repo_map=shop), 12_000)
+    (text,) = maps(composed.view)
+    assert composed.plan.details is not None
+    figures = composed.plan.details[LABEL]
+    assert figures == {
+        "why": FIRST,
+        "tokens": COUNTER.text(text),
+        "files": 6,
+        "definitions": 9,
+        "of_files": 6,
+        "of_definitions": 9,
+        "digest": RepoMap(shop).look().digest,
+    }
+    (said,) = sentences(composed.plan.details)
+    assert said == f"repo map: drawn (first words), {figures['tokens']} tokens, 9 of 9 definitions, files: 6 of 6"
+    folded = fitted(seen(long(12)), Aider("gpt-4o", repo_map=shop), 12_000).plan.details
+    assert folded is not None
+    assert folded[LABEL]["why"] == FOLDED
+
+
+def test_a_map_is_never_why_something_does_not_fit(shop: Path) -> None:
+    """With what must be sent alone in the budget, in tokens or in bytes, there is no map; nothing is left out to make room for one."""
+    log = Log()
+    log.put(user("Mend `lonely`. " * 30))
+    view, by = seen(log), Aider("gpt-4o", repo_map=shop)
+    whole = size(view)
+    by_bytes = Bytes().view(view).total
+    for budget in (Budget.of_input(whole), replace(Budget.of_input(12_000), max_bytes=by_bytes)):
+        composed = compose(view, by, budget, COUNTER)
+        assert composed.view is view
+        assert composed.plan.details is None
+    assert any(
+        "want of room" in note
+        for note in compose(view, by, replace(Budget.of_input(12_000), max_bytes=by_bytes), COUNTER).plan.notes
+    )
+    assert maps(compose(view, by, Budget.of_input(12_000), COUNTER).view)
+
+
+def test_what_the_last_call_was_sent_goes_before_the_disk(shop: Path) -> None:
+    """Another process, whose disk says something else by now, goes on with the map that was sent, until more is folded than that call was sent without."""
+    log = Log()
+    log.put(user("Mend `Money`."))
+    sent = fitted(seen(log), Aider("gpt-4o", repo_map=RepoMap(shop), map_tokens=300), 12_000).view
+    (shop / "shop/money.py").write_text("class Bullion:\n    pass\n", "utf-8")
+    other = Aider("gpt-4o", repo_map=RepoMap(shop), map_tokens=300)
+    books = Ledger(meter=Meter(COUNTER), calls=Calls(sent=sent))
+    log.put(model("Yes."), user("Go on."))
+    went_on = compose(seen(log), other, Budget.of_input(12_000), COUNTER, ledger=books)
+    assert maps(went_on.view) == maps(sent)
+    assert went_on.plan.details is None
+    assert maps(fitted(seen(log), other, 12_000).view) != maps(sent)
+    for turn in range(12):
+        log.put(*run(f"b{turn}", f"pytest -q tests/test_{turn}.py", PAGE + str(turn)), model("did"), user("Go on."))
+    (drawn,) = maps(compose(seen(log), other, Budget.of_input(12_000), COUNTER, ledger=books).view)
+    assert "Bullion" in drawn
+
+
+def test_what_was_said_after_a_map_is_not_outdated_by_it(shop: Path) -> None:
+    """What a model says behind a map it was sent stands as it said it, in every later request; what it had said before the map came is outdated."""
+    by = Aider("gpt-4o", repo_map=shop)
+    log, sent = Log(), None
+    log.put(user("Mend it."), model("Before."), user("Now with a map."))
+    for turn in range(3):
+        books = Ledger(meter=Meter(COUNTER), calls=Calls(sent=sent))
+        sent = compose(seen(log), by, Budget.of_input(12_000), COUNTER, ledger=books).view
+        assert [each.stale for each in sent.exchanges] == [False, True, True, True, *[False] * 2 * turn]
+        log.put(model(f"Said {turn}."), user("And now?"))
+
+
+def test_a_folder_s_name_is_one_map(shop: Path) -> None:
+    """Who names only the folder draws what others drew of it: a list that is fitted again and again keeps its map although files change."""
+    messages = [{"role": "user", "content": "Mend `ShoppingBasket`."}]
+    wanted: dict[str, object] = {"type": "aider", "repo_map": str(shop)}
+    first = fit(messages, model="gpt-4o", policy=wanted, budget=8_000)
+    assert "class ShoppingBasket" in str(first.messages[0]["content"])
+    (shop / "shop/basket.py").write_text("class Bag: pass\n", "utf-8")
+    messages += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Again."}]
+    again = fit(messages, model="gpt-4o", policy=wanted, budget=8_000)
+    assert again.messages[: len(first.messages)] == first.messages
+    assert RepoMap.shared(shop) is RepoMap.shared(str(shop))
+
+
+def test_a_repository_that_went_away_is_drawn_as_it_was(shop: Path) -> None:
+    """A plan goes on without a disk: where the folder is gone, or empty now, a new question is answered from what was last seen."""
+    repo_map = RepoMap(shop)
+    repo_map.look()
+    shop.rename(shop.parent / "away")
+    first = repo_map.drawn(Interest(), 400, COUNTER.text, COUNTER).text
+    assert "class Money" in first
+    shop.mkdir()
+    assert repo_map.drawn(Interest(words=frozenset({"x"})), 400, COUNTER.text, COUNTER).text == first
+    assert "def new" not in first
+    written(shop, {"new.py": "def new(): pass\n"})
+    assert "def new" in repo_map.drawn(Interest(words=frozenset({"y"})), 400, COUNTER.text, COUNTER).text
+
+
 def test_the_preset_aider_puts_a_map_beside_its_record(shop: Path) -> None:
     """Where what is done was folded, a map stands behind the record: for the files that were touched there, with the trust of what is outside."""
     view = fitted(seen(long(12)), Aider("gpt-4o", repo_map=shop, map_tokens=300), 12_000).view
@@ -290,22 +411,20 @@ def test_each_counter_gets_a_map_of_its_own(shop: Path) -> None:
     """One question by two counters is two maps, each within its budget by its own; of the repository as it was when the question came first."""
     repo_map, asked = RepoMap(shop), Interest(words=frozenset({"pay"}))
     near, far = counter("gpt-4o"), counter("claude-sonnet-4-5")
-    first = repo_map.drawn(asked, 120, near.text, near)
+    first = repo_map.drawn(asked, 120, near.text, near).text
     (shop / "shop/money.py").write_text("def another(): pass\n", "utf-8")
     repo_map.look()
-    second = repo_map.drawn(asked, 120, far.text, far)
+    second = repo_map.drawn(asked, 120, far.text, far).text
     assert far.text(second) <= 120 < far.text(first)
     assert "another" not in second
-    assert "another" in repo_map.drawn(Interest(), 300, near.text, near)
+    assert "another" in repo_map.drawn(Interest(), 300, near.text, near).text
 
 
 def test_the_next_fold_draws_anew(shop: Path) -> None:
-    """When more leaves the view, the old map leaves with it, and the new one is of the repository as it was looked at by then."""
+    """When more leaves the view, the old map leaves with it, and the new one is of the repository as it is by then."""
     log, by = long(12), Aider("gpt-4o", repo_map=shop, map_tokens=300)
     commit(log, fitted(seen(log), by, 12_000))
     (shop / "shop/money.py").write_text("class Bullion:\n    pass\n", "utf-8")
-    assert by.repo_map is not None
-    by.repo_map.look()
     for turn in range(12, 30):
         log.put(*run(f"b{turn}", f"pytest -q tests/test_{turn}.py", PAGE + str(turn)), model("did"), user("Go on."))
     (text,) = maps(fitted(seen(log), by, 12_000).view)
@@ -330,6 +449,17 @@ def test_fit_takes_a_map_by_a_folder_s_name(shop: Path) -> None:
 def small() -> RepoMap:
     """Give the map of a small folder, made once."""
     return RepoMap(HERE.parent / "tools")
+
+
+def test_what_replaces_only_what_stands_for_others_is_not_done() -> None:
+    """Where nothing but a record and its map could be folded, both stay: a view that was composed is composed already, whatever its parts have."""
+    by = Aider(history=600, repo_map=small(), map_tokens=200)
+    for words in range(100, 700, 12):
+        log = Log()
+        log.put(user("a word " * (words // 2)), model("b word " * words), user("And now?"))
+        view = seen(log)
+        composed = hold(view, by, Budget.of_input(size(view) * 3 // 4), COUNTER)
+        assert composed is None or compose(composed.view, by, Budget.of_input(12_000), COUNTER).view is composed.view
 
 
 class TestAiderWithAMap(PolicyLaws):

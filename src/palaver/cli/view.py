@@ -15,8 +15,9 @@ from palaver.cli.options import DialogOption, JsonOption, SessionArgument, Store
 from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, write
-from palaver.context import DEFAULT_POLICY, POLICIES, Ledger, Meter, Scheduling, compose, policy
+from palaver.context import DEFAULT_POLICY, POLICIES, Ledger, Meter, compose, policy
 from palaver.context import Policy as ContextPolicy
+from palaver.context.decided import sentences
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId
 from palaver.log.redaction import PatternRedactor
@@ -99,7 +100,7 @@ def run(
             past = numbered(found.dialog(dialog_id).invocations, call)
             seen, request = _seen(past.view(), past.model, None, None), past.request()
             if past.decision is not None:
-                seen = replace(seen, notes=Scheduling.of(past.decision).sentences())
+                seen = replace(seen, notes=sentences(past.decision))
         if request is not None:
             request.check()
         if json:

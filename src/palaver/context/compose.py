@@ -6,7 +6,7 @@ deterministic plan that needs no model goes on from there. So every policy ends 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -20,7 +20,7 @@ from palaver.context.record.carried import carried
 from palaver.context.record.notice_of import NoticeOf
 from palaver.errors import InfeasibleBudget
 from palaver.tokens import Budget, Counter, Rates
-from palaver.view import Plan, View, apply
+from palaver.view import Insert, Plan, View, apply
 
 __all__ = ["Composed", "Planner", "compose"]
 
@@ -138,7 +138,7 @@ def _composed(
     """Make a view fit the tokens of a budget."""
     before = books.meter.view(view)
     wanted = carried(view, policy.plan(view, books, budget, prices), books.sources)
-    planned, plan, size = _taken(view, wanted, before, books)
+    planned, plan, size = _taken(view, wanted, before, books, budget)
     if size.total > budget.for_input and policy.complete:
         raise InfeasibleBudget(
             budget.for_input,
@@ -155,15 +155,46 @@ def _composed(
     return Composed(view=final, plan=plan, fallback=rest, before=before, after=after, floor=needed)
 
 
-def _taken(view: View, plan: Plan, before: Size, books: Ledger) -> tuple[View, Plan, Size]:
-    """Apply a plan, unless it does not make the view smaller: then nothing of it is taken, and the plan says so."""
+def _taken(view: View, plan: Plan, before: Size, books: Ledger, budget: Budget) -> tuple[View, Plan, Size]:
+    """Apply a plan, unless it does not make the view smaller: then nothing of it is taken, and the plan says so.
+
+    What stands there for its own sake is not counted for that, and must have room; else the plan is taken without it.
+    """
     if not plan:
         return view, plan, before
     planned = apply(view, plan, books.applied)
     size = books.meter.view(planned)
-    if size.total < before.total:
+    standing = tuple(insert for insert in plan.inserts if insert.standing)
+    least = before.total
+    if standing:
+        own = sum(books.meter.derived(insert.text, insert.label) for insert in standing)
+        rest = _without(plan, standing, own)
+        if size.total > budget.for_input or bytes_over(planned, budget, books) > 0:
+            return _taken(view, rest, before, books, budget)
+        if not rest:
+            return planned, plan, size
+        least += own - _replaced(view, plan, standing, books)
+    if size.total < least:
         return planned, plan, size
     return view, _refused(plan, f"the view would have had {size.total:,} tokens instead of {before.total:,}"), before
+
+
+def _replaced(view: View, plan: Plan, standing: Sequence[Insert], books: Ledger) -> int:
+    """Give the size of what a plan leaves out that stood in the view for its own sake: others stand in its place, and nothing is saved by it."""
+    labels = {insert.label for insert in standing}
+    gone = (view.exchanges[drop.index] for drop in plan.drops)
+    return sum(
+        books.meter.exchange(each) for each in gone if each.derived and each.turns[0].blocks[0].derived in labels
+    )
+
+
+def _without(plan: Plan, standing: Sequence[Insert], size: int) -> Plan:
+    """Give a plan without what stands in the view for its own sake."""
+    labels = {insert.label for insert in standing}
+    details = {name: value for name, value in (plan.details or {}).items() if name not in labels}
+    note = f"left out: {', '.join(sorted(labels))}, {size:,} tokens, for want of room"
+    inserts = tuple(insert for insert in plan.inserts if not insert.standing)
+    return replace(plan, inserts=inserts, notes=(*plan.notes, note), details=details or None)
 
 
 def _refused(plan: Plan, why: str) -> Plan:

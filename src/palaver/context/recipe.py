@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from palaver.context.ground import Ground, Keep, Layout, Room, StandIn
 from palaver.context.operators import Edit
 from palaver.context.schedule.due import Schedule
 from palaver.context.steps import over
+from palaver.view import Insert
 
 __all__ = ["Recipe"]
 
@@ -25,6 +26,7 @@ class Recipe:
         when: When something is done.
         always: What is done at every exchange.
         schedule: When edits are made besides, by what they cost and save; None for never. Where no price is known, nothing is scheduled.
+        opening: Makes what stands in the view where nothing is left out of it; None for nothing.
     """
 
     room: Room
@@ -34,3 +36,4 @@ class Recipe:
     when: Callable[[Ground, int, Layout], bool] = over
     always: Edit | None = None
     schedule: Schedule | None = None
+    opening: Callable[[Ground, Layout], Iterable[Insert]] | None = None

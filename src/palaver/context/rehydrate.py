@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from palaver.context.ground import Ground, Layout, StandIn
+from palaver.context.beside import Beside
+from palaver.context.ground import Ground, Layout
 from palaver.context.record.carried import sources_of
 from palaver.context.texts import file_as_seen
 from palaver.context.work import Act
 from palaver.messages import Trust
-from palaver.view import Insert, Reason
+from palaver.view import Insert
 
 __all__ = ["Rehydrating"]
 
@@ -33,41 +34,28 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rehydrating:
+class Rehydrating(Beside):
     """Stands for exchanges with what another stand-in says, and the newest of their files.
 
     Attributes:
-        stand_in: The other stand-in.
         files: How many files.
         each: The most of one file, in the unit of the measure.
         most: The most of all of them.
         now: Gives what a file says now, or None.
     """
 
-    stand_in: StandIn
     files: int = 5
     each: int = 5_000
     most: int = 50_000
     now: Callable[[str], str | None] | None = field(default=None, compare=False)
 
-    @property
-    def reason(self) -> Reason:
-        """Why exchanges are left out."""
-        return self.stand_in.reason
-
-    def room(self, ground: Ground, upto: int) -> int:
-        """Give what it has at most."""
-        return self.stand_in.room(ground, upto) + self._room(ground)
-
-    def _room(self, ground: Ground) -> int:
+    def own_room(self, ground: Ground) -> int:
+        """Give what the files have at most."""
         return max(min(self.most, self.each * self.files, ground.room.low // _SHARE), 0)
 
-    def inserts(self, ground: Ground, layout: Layout) -> tuple[Insert, ...]:
-        """Make what the other one says, and the files."""
-        return (*self.stand_in.inserts(ground, layout), *self._files(ground, layout))
-
-    def _files(self, ground: Ground, layout: Layout) -> Iterator[Insert]:
-        free, left = self._room(ground), self.files
+    def own(self, ground: Ground, layout: Layout) -> Iterator[Insert]:
+        """Make the texts of the files."""
+        free, left = self.own_room(ground), self.files
         gap = ground.gap(layout)
         for seen in _last_seen(ground, layout):
             text = self._text(seen)

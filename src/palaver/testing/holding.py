@@ -96,10 +96,18 @@ def hold_infeasible(
 
 
 def _within(composed: Composed, view: View, budget: Budget, count: Counter) -> None:
-    """The view is within the budget, by a fresh measure; it is the same object, or a smaller one."""
-    measured = Meter(count).view(composed.view).total
+    """The view is within the budget, by a fresh measure; it is the same object, or a smaller one but for what stands there for its own sake."""
+    meter = Meter(count)
+    measured = meter.view(composed.view).total
     assert measured == composed.tokens_after <= budget.for_input
-    assert composed.view is view or composed.limits or composed.tokens_after < composed.tokens_before
+    standing = [insert for insert in composed.plan.inserts if insert.standing]
+    assert not (standing and composed.fallback), "something stands there for its own sake where there was no room"
+    rest = measured - sum(meter.derived(insert.text, insert.label) for insert in standing)
+    alone = bool(standing) and not replace(
+        composed.plan, inserts=tuple(each for each in composed.plan.inserts if not each.standing)
+    )
+    smaller = rest < composed.tokens_before or (alone and rest == composed.tokens_before)
+    assert composed.view is view or composed.limits or smaller
     sizes = account(composed.view, budget, Meter(count))
     assert sizes.fits, f"{sizes.bytes.total:,} bytes, {sizes.media} images and sounds"
 

@@ -73,7 +73,11 @@ def apply(view: View, plan: Plan, applied: Applied | None = None) -> View:
     system = tuple(_as_rewritten(block, rewrites) for block in view.system)
     known = applied or Applied()
     first = 0 if system != view.system else _first_change(view, plan, kept, changes)
-    changed = {index: known.shown(each, changes, stale=each.stale or index >= first) for index, each in kept.items()}
+    outdated = [range(each.before, each.since) for each in plan.inserts if each.since is not None]
+    changed = {
+        index: known.shown(each, changes, stale=each.stale or index >= first or any(index in some for some in outdated))
+        for index, each in kept.items()
+    }
     still = _entries(run for exchange in kept.values() for run in exchange.runs)
     gone = tuple(
         omission
@@ -94,7 +98,7 @@ def apply(view: View, plan: Plan, applied: Applied | None = None) -> View:
 
 def _first_change(view: View, plan: Plan, kept: Mapping[int, Exchange], changes: Mapping[Handle, _Change]) -> int:
     """Give the index from which on the exchanges no longer stand behind what they were said after: a result outdates the next."""
-    touched = [drop.index for drop in plan.drops] + [insert.before for insert in plan.inserts]
+    touched = [drop.index for drop in plan.drops] + [each.before for each in plan.inserts if each.since is None]
     first = min(touched, default=len(view.exchanges))
     for index, exchange in kept.items() if changes else ():
         if index >= first:

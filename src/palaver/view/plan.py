@@ -68,6 +68,11 @@ class Insert:
         sources: The entries it was made from.
         facts: What a record says, as canonical JSON, from which the next record goes on; empty where the text is all there is.
         trust: The lowest trust among the sources.
+        standing: Whether it stands there for its own sake, and not for what was left out: it does not have to make the view smaller, and gives
+            way where there is no room.
+        since: The index of the first exchange that was said when the text stood there already; None where none was: what stands behind it was said
+            after other words.
+        figures: Figures about it that are kept with the call, as JSON values; None for none.
     """
 
     before: int
@@ -76,6 +81,9 @@ class Insert:
     sources: tuple[Run, ...] = ()
     facts: str = ""
     trust: Trust = Trust.OUTSIDE
+    standing: bool = False
+    since: int | None = None
+    figures: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +97,7 @@ class Plan:
         removes: Single blocks to leave out.
         inserts: Derived texts to put in.
         notes: What the policy wants recorded about its decision; one sentence each.
-        details: The figures it was decided by, as JSON values; None where it gives none.
+        details: The figures it was decided by, and those about what it puts in by its label, as JSON values; None where it gives none.
     """
 
     policy: str

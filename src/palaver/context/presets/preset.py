@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import ClassVar
 
-from palaver.context.ground import Ground, Room
+from palaver.context.ground import Ground, Layout, Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
 from palaver.context.operators.put_back import recalled_first
@@ -46,11 +46,13 @@ class Preset(Policy):
         """
         said = {word: value for word, value in self._words.items() if value is not None}
         info = model_info(self.model_name) if self.model_name else None
-        own = {} if info is None else self.own(info)
-        if own and info is not None and "max_tokens" in said:  # the original, for a model with that window
+        if info is None:
+            return Budget.parse(said)
+        own = self.own(info)
+        if own and "max_tokens" in said:  # the original, for a model with that window
             window = min(Budget.parse({"max_tokens": said.pop("max_tokens")}).max_tokens, info.context_window)
             info = replace(info, context_window=window, max_input=min(info.max_input, window))
-        return Budget.parse({**own, **said}, info)
+        return Budget.parse({**_clamped(own, info.context_window), **said}, info)
 
     def own(self, model: ModelInfo) -> Mapping[str, object]:  # noqa: ARG002 - most do not look at the model
         """Give the original's budget for a model, in its own words."""
@@ -71,6 +73,18 @@ class Preset(Policy):
         return planned(view, ledger, recipe, None if prices is None else PriceSheet.of(prices), self.name)
 
 
+_ANSWERS = frozenset({"reserve", "reserve_tokens"})
+
+
+def _clamped(words: Mapping[str, object], window: int) -> Mapping[str, object]:
+    """Give the words of an original, of the answer's room at most half the window: they were chosen for windows of 200,000 tokens."""
+    most = window // 2
+    return {
+        word: most if word in _ANSWERS and isinstance(value, int) and value > most else value
+        for word, value in words.items()
+    }
+
+
 def planned(view: View, ledger: Ledger, recipe: Recipe, prices: PriceSheet | None, name: str) -> Plan:
     """Carry out a recipe.
 
@@ -84,10 +98,26 @@ def planned(view: View, ledger: Ledger, recipe: Recipe, prices: PriceSheet | Non
     recipe = replace(recipe, edit=recalled_first(recipe.edit))
     ground = Ground(view, ledger.meter, recipe.room, recipe.stand_in, recipe.keeps)
     if recipe.schedule is None or prices is None:
-        return plan_of(ground, laid_out(ground, recipe.edit, when=recipe.when, always=recipe.always), name)
+        layout = laid_out(ground, recipe.edit, when=recipe.when, always=recipe.always)
+        return _figured(_opened(plan_of(ground, layout, name), ground, layout, recipe))
     layout, told = scheduled(ground, recipe, recipe.schedule, prices, ledger)
-    plan = plan_of(ground, layout, name)
-    return plan if told is None else replace(plan, notes=(*plan.notes, *told.sentences()), details=told.as_data())
+    plan = _opened(plan_of(ground, layout, name), ground, layout, recipe)
+    if told is not None:
+        plan = replace(plan, notes=(*plan.notes, *told.sentences()), details=told.as_data())
+    return _figured(plan)
+
+
+def _opened(plan: Plan, ground: Ground, layout: Layout, recipe: Recipe) -> Plan:
+    """Give the plan with what stands in a view of which nothing is left out."""
+    if recipe.opening is None or next(ground.missing(layout), None) is not None:
+        return plan
+    return replace(plan, inserts=(*plan.inserts, *recipe.opening(ground, layout)))
+
+
+def _figured(plan: Plan) -> Plan:
+    """Give the plan with the figures about what it puts in."""
+    figures = {insert.label: dict(insert.figures) for insert in plan.inserts if insert.figures is not None}
+    return replace(plan, details={**(plan.details or {}), **figures}) if figures else plan
 
 
 def tail(room: Room, tokens: int) -> Room:

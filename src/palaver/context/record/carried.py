@@ -27,7 +27,7 @@ def carried(view: View, plan: Plan, sources: Sources | None = None) -> Plan:
         sources: Gives blocks as they were recorded.
     """
     dropped = sorted({drop.index for drop in plan.drops if 0 <= drop.index < len(view.exchanges)})
-    bare = [place for place, insert in enumerate(plan.inserts) if not insert.facts]
+    bare = [place for place, insert in enumerate(plan.inserts) if not insert.facts and not insert.standing]
     told = [run for insert in plan.inserts if insert.facts for run in insert.sources]
     untold = [index for index in dropped if not _within(view.exchanges[index], told)]
     if not bare or not untold:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,16 +16,19 @@ from palaver.repomap import Drawing, Limits, Repository, Tags, draw, load, look,
 from palaver.tokens import Counter
 from palaver.tokens import counter as counter_of
 
-__all__ = ["TOKENS", "RepoMap"]
+__all__ = ["ALONE", "TOKENS", "RepoMap"]
 
 TOKENS = 1_024
 """Tokens of a map, unless it is said (Aider, aider/repomap.py: map_tokens)."""
 
-_ALONE = 8
+ALONE = 8
 """How many times as large a map is where no file is before the model's eyes (the same: map_mul_no_files)."""
 
-_DRAWN = 64
-"""Maps that are remembered."""
+_DRAWN, _SEEN = 64, 8
+"""Maps that are remembered, and questions for which the repository is that they were asked about; those that were wanted last."""
+
+_SHARED = 8
+"""Folders of which the maps are shared."""
 
 _Asked = TypeVar("_Asked")
 _Told = TypeVar("_Told")
@@ -61,8 +65,18 @@ class RepoMap:
         self._known: dict[str, Tags | None] | None = None
         self._seen: Repository | None = None
         self._asked: dict[Interest, Repository] = {}
-        self._drawn: dict[tuple[Interest, int, Hashable], str] = {}
+        self._drawn: dict[tuple[Interest, int, Hashable], Drawing] = {}
         self._lock = threading.RLock()
+
+    @classmethod
+    def shared(cls, folder: str | Path) -> RepoMap:
+        """Give the map of a folder that all share in this process who name only the folder: what one was told, the next one is told.
+
+        Raises:
+            InvalidInput: It is no folder.
+            MissingExtra: The extra `repomap` is not installed.
+        """
+        return _shared(Path(folder).absolute())
 
     @property
     def seen(self) -> Repository:
@@ -79,7 +93,9 @@ class RepoMap:
             if self._known is None:
                 self._known = {} if self._cache is None else load(self._cache)
             before = set(self._known)
-            self._seen = look(self.folder, self._limits, self._known)
+            found = look(self.folder, self._limits, self._known)
+            if self._seen is None or (found.digest, found.left_out) != (self._seen.digest, self._seen.left_out):
+                self._seen = found  # else what was found of the ways between its files is not looked for again
             if self._cache is not None and before != set(self._known):
                 save(self._cache, self._known)
             return self._seen
@@ -116,58 +132,59 @@ class RepoMap:
         count = counter or counter_of(model or ("" if view is None else view.model))
         return _draw(self.folder, repository, interest, max_tokens, count.text)
 
-    def render(
-        self,
-        dialog: Viewed | None = None,
-        *,
-        max_tokens: int | None = None,
-        mentioned: Iterable[str] = (),
-        model: str = "",
-        counter: Counter | None = None,
-    ) -> str:
-        """Give the text of a map, as `draw` does; empty where there is nothing to show, or no room.
+    def drawn(self, interest: Interest, max_tokens: int, count: Callable[[str], int], by: Hashable) -> Drawing:
+        """Draw a map for a plan: a question that is new, of the repository as it is; one that was asked before is answered as it was then.
 
-        Args:
-            dialog: The conversation.
-            max_tokens: How many tokens it may have.
-            mentioned: Further names that are of interest.
-            model: The model that counts the tokens.
-            counter: What counts instead.
-
-        Raises:
-            InvalidInput: The folder cannot be looked at.
-        """
-        return self.draw(dialog, max_tokens=max_tokens, mentioned=mentioned, model=model, counter=counter).text
-
-    def drawn(self, interest: Interest, max_tokens: int, count: Callable[[str], int], by: Hashable) -> str:
-        """Give the text of a map of the repository as it was last looked at; what was asked before is told of the repository as it was then.
-
-        So a plan that is made again is the same plan, whatever happened to the disk meanwhile.
+        So a plan that is made again is the same plan, whatever happened to the disk meanwhile. A repository that cannot be looked at any more, or
+        is empty now, is drawn as it was last seen.
 
         Args:
             interest: What the conversation is at.
             max_tokens: How much it may have.
             count: Measures a text.
             by: What tells one measure from another: maps are drawn for each.
+
+        Raises:
+            InvalidInput: The folder cannot be looked at, and never was.
         """
         with self._lock:
-            repository = _remembered(self._asked, interest, lambda: self.seen)
             asked = (interest, max_tokens, by)
-            return _remembered(
-                self._drawn, asked, lambda: _draw(self.folder, repository, interest, max_tokens, count).text
-            )
+
+            def tell() -> Drawing:
+                repository = _remembered(self._asked, interest, self._now, _SEEN)
+                return _draw(self.folder, repository, interest, max_tokens, count)
+
+            return _remembered(self._drawn, asked, tell, _DRAWN)
+
+    def _now(self) -> Repository:
+        """Give the repository as it is; as it was where that cannot be told."""
+        before = self._seen
+        if before is None:
+            return self.look()
+        try:
+            now = self.look()
+        except InvalidInput:  # a plan goes on without a disk
+            return before
+        if before.files and not now.files:
+            self._seen = before
+        return self.seen
 
     def __repr__(self) -> str:
         return f"RepoMap({str(self.folder)!r})"
 
 
-def _remembered(known: dict[_Asked, _Told], asked: _Asked, tell: Callable[[], _Told]) -> _Told:
-    """Give what was told before, or tell it; the oldest is forgotten."""
-    if asked not in known:
-        if len(known) == _DRAWN:
-            del known[next(iter(known))]
-        known[asked] = tell()
-    return known[asked]
+def _remembered(known: dict[_Asked, _Told], asked: _Asked, tell: Callable[[], _Told], most: int) -> _Told:
+    """Give what was told before, or tell it; of more than so many the one is forgotten that was not wanted for the longest time."""
+    told = known.pop(asked) if asked in known else tell()
+    known[asked] = told
+    if len(known) > most:
+        del known[next(iter(known))]
+    return told
+
+
+@lru_cache(maxsize=_SHARED)
+def _shared(folder: Path) -> RepoMap:
+    return RepoMap(folder)
 
 
 def _draw(
@@ -176,7 +193,7 @@ def _draw(
     places = Places(folder.as_posix(), (file.path for file in repository.files))
     known = places.of(interest.whole)
     if max_tokens is None:
-        max_tokens = TOKENS if known else TOKENS * _ALONE
+        max_tokens = TOKENS if known else TOKENS * ALONE
     return draw(
         repository,
         max_tokens=max_tokens,
