@@ -1,24 +1,25 @@
 """Planning keeps nobody waiting: what takes processor time is done beside the event loop."""
 
-import sys
 import threading
-from collections.abc import Callable
-from types import CodeType, FrameType
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
 import pytest
 
-from palaver import Dialog, Prompt, UserMessage
+from palaver import AssistantMessage, Dialog, Prompt, ToolMessage, UserMessage
 from palaver.agent import Agent, AutoCompact, ModelSummarizer
 from palaver.context import ContextManager, Ledger, Policy
-from palaver.context.measure import Meter
+from palaver.context.summary import HEADINGS
 from palaver.context.triggers import EventCount
 from palaver.errors import CallbackFailed
+from palaver.log import TurnEnded, TurnStarted
+from palaver.messages import ToolCallContent, ToolResultContent
 from palaver.models import ScriptedProvider
 from palaver.tokens import Budget, Rates
-from palaver.view import Plan, View, fold
-from palaver.wire import compile as compile_request
+from palaver.view import Plan, View
+from tests.loops import called_here
 
 PROMPT = Prompt(path="test/helper", prompt="You help.")
 
@@ -85,31 +86,58 @@ def test_a_compaction_is_planned_in_another_thread_than_the_loops() -> None:
     assert home not in asked
 
 
-def test_neither_an_overflow_nor_a_summary_is_measured_or_compiled_in_the_loop() -> None:
-    """What a view weighs and the request for its summary cost as much as it is long: the thread that serves everybody does neither."""
-    dear = {Meter.view.__code__, compile_request.__code__, fold.__code__}
-    called: set[CodeType] = set()
+GOOD = "\n\n".join(f"## {heading}\nwhat was said of it" for heading in HEADINGS)
+TOO_LONG = {"error": {"kind": "ContextOverflow", "message": "Too long."}}
+REFUSED = {"error": {"kind": "RequestRefused", "message": "messages.3.content.0: Could not process image"}}
 
-    def note(frame: FrameType, _event: str, _what: object) -> None:
-        called.update({frame.f_code} & dear)
 
-    async def main() -> None:
-        too_long = {"error": {"kind": "ContextOverflow", "message": "Too long."}}
-        summarizer = ModelSummarizer(ScriptedProvider(["no summary"] * 9), "gpt-5")
-        provider = ScriptedProvider([too_long, "Yes."])
-        agent = Agent("helper", PROMPT, "gpt-5", provider, compact=AutoCompact(summarizer=summarizer))
-        agent.open("main")
-        agent.current_dialog.append([UserMessage(content=f"Line {number}. " * 50) for number in range(30)])
+def summarizer() -> ModelSummarizer:
+    """Give a summariser that asks a model."""
+    return ModelSummarizer(ScriptedProvider([GOOD] * 3), "gpt-5")
+
+
+TURNS: dict[str, Callable[[], dict[str, Any]]] = {
+    "answered": lambda: {"script": ["Yes."]},
+    "compacted": lambda: {
+        "script": ["Yes."],
+        "compact": AutoCompact(triggers=(EventCount(10),), summarizer=summarizer()),
+    },
+    "too long": lambda: {"script": [TOO_LONG, "Yes."], "compact": AutoCompact(summarizer=summarizer())},
+    "refused": lambda: {"script": [REFUSED, "Yes."], "on_refused": "quarantine"},
+    "in the middle": lambda: {"script": ["Yes."], "cut_off": True},
+}
+
+
+def on_the_loop(turns: int, script: Sequence[Any], *, cut_off: bool = False, **how: Any) -> Counter[str]:  # noqa: ANN401 - what an agent takes
+    """Let an agent answer behind so many turns, and give what its loop called of palaver's own."""
+
+    async def main() -> Counter[str]:
+        agent = Agent("helper", PROMPT, "gpt-5", ScriptedProvider(script), **how)
+        dialog = agent.open("main").current_dialog
+        for number in range(turns):
+            dialog.append([UserMessage(content=f"Line {number}. " * 50), AssistantMessage(content="So it is. " * 50)])
+        if cut_off:
+            dialog.record(TurnStarted(agent="helper"))
+            for number in range(turns):
+                call = ToolCallContent(id=f"c{number}", name="look", args={})
+                dialog.append(AssistantMessage(contents=(call,)))
+                dialog.append(ToolMessage(contents=(ToolResultContent(id=f"c{number}", content="seen"),)))
+            dialog.record(TurnEnded(outcome="interrupted"))
         agent.receive("Well?")
-        sys.setprofile(note)
-        try:
+        with called_here("") as called:
             assert (await agent.arespond()).text_content() == "Yes."
-        finally:
-            sys.setprofile(None)
-        assert summarizer.requests
+        return called
 
-    anyio.run(main)
-    assert not called
+    return anyio.run(main)
+
+
+@pytest.mark.parametrize("turn", sorted(TURNS))
+def test_what_the_loop_itself_does_in_a_turn_is_the_same_at_any_length(turn: str) -> None:
+    """Behind sixty turns as behind twenty: what is measured, planned, summarised, compiled and looked for is none of the loop's work."""
+    short = on_the_loop(20, **TURNS[turn]())
+    longer = on_the_loop(60, **TURNS[turn]())
+    grown = longer - short
+    assert grown.total() < 20, grown.most_common(10)
 
 
 def test_others_are_served_while_a_policy_takes_its_time() -> None:

@@ -31,6 +31,7 @@ from palaver.session.calls.composing import BudgetLike, PolicyLike
 from palaver.session.memory import CoreMemory, SubjectMemory, core_memory_tools
 from palaver.session.session import StoreLike
 from palaver.store import MemoryStore
+from palaver.tools.aside import aside
 from palaver.tools.portal import run_sync
 
 __all__ = ["Agent"]
@@ -331,7 +332,7 @@ class Agent(Hearing):
         self, dialog: Dialog, session: AgentCallSession, settings: Settings, handler: StreamHandler | None
     ) -> None:
         dialog.reload()
-        turn = read_turn(dialog.store, dialog.dialog_id)
+        turn = await aside(partial(read_turn, dialog.store, dialog.dialog_id))
         session.resumed = turn.began >= 0
         task = task_prompt(dialog, turn, self.system_prompt, inherit=self.inherit_system_contract)
         before = dialog.top_prompt
