@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import zlib
+from collections.abc import Iterator
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -30,6 +31,7 @@ from palaver.lab.results import PARTS, ReplayRow
 from palaver.lab.scores import table
 from palaver.lab.sessions import Session
 from palaver.tokens import counter
+from tests.lab.browser import CHROMIUM, Page, browser
 from tests.lab.sessions import coding
 
 POLICIES = ("palaver", "lllm", "swe-agent")
@@ -130,18 +132,20 @@ def test_the_table_has_every_policy_and_every_problem_is_told(written: tuple[Rep
     """The tables are there without JavaScript."""
     _, text = written
     for policy in POLICIES:
-        assert re.search(rf"<td[^>]*>(?:\* )?{policy}</td>", text)
+        assert re.search(rf'<th scope="row"[^>]*>(?:\* )?(?:# )?<span>{policy}</span>', text)
+    assert not re.search(r"<th(?! scope=)[ >]", re.sub(r"<script\b.*?</script>", "", text, flags=re.DOTALL))
+    assert "Less palaver, session by session" in text
     assert "What a reader must know" in text
     assert "The agent's steps are the recorded ones" in text.replace("&#x27;", "'")
 
 
 def test_pictures_are_png_and_differ(folder: Path) -> None:
-    """The front, and composition and cache of the worst session, drawn."""
+    """Both fronts, and composition and cache of the worst session, drawn."""
     paths = write_pictures(folder, folder / "png")
-    assert len(paths) == 3
+    assert [path.stem.rpartition("-")[2] for path in paths] == ["front", "evidence", "composition", "cache"]
     drawn = [path.read_bytes() for path in paths]
     assert all(picture.startswith(b"\x89PNG\r\n\x1a\n") and 5_000 < len(picture) < 400_000 for picture in drawn)
-    assert len(set(drawn)) == 3
+    assert len(set(drawn)) == 4
 
 
 def test_a_picture_is_packed_without_changing_a_pixel() -> None:
@@ -305,7 +309,7 @@ def test_a_report_of_many_sessions_stays_small(folder: Path, tmp_path: Path) -> 
     assert len(set(told_keys)) == len(told_keys) == 24
     assert {keys[7], keys[1_990]} == set(told_keys[:2])
     assert "1,980 more" in text
-    assert "lllm (failed on 2 of 2,000)" in text
+    assert "lllm (failed on 2 of 2,000)" in re.sub("</?span>", "", text)
     assert data["gaps"].keys() == {*made.shortened, *made.left_out}
 
 
@@ -340,4 +344,98 @@ def test_a_browser_draws_it(written: tuple[Report, str], tmp_path: Path) -> None
     assert 'data-ready="true"' in drawn
     for chart in ("front", "composition", "cache"):
         assert re.search(rf'<div id="{chart}"[^>]*>.*?<svg', drawn, re.DOTALL)
-    assert drawn.count("<tr tabindex") == 2
+    assert len(re.findall(r'<button type="button" class="link">[^<]* · [0-9a-f]{12}</button>', drawn)) == 2
+
+
+@pytest.fixture(scope="module")
+def page(written: tuple[Report, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    """Give the report, open in a browser."""
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    with browser(tmp_path_factory.mktemp("browser")) as opened:
+        opened.open(written[0].path.as_uri(), 1_280, 900)
+        yield opened
+
+
+_AT = "document.activeElement"
+_CONTROLS = "[...document.querySelectorAll('button, select, input, summary, [tabindex=\"0\"]')]"
+
+
+def test_every_control_is_reached_by_the_keyboard(page: Page) -> None:
+    """Going through the page with Tab comes to everything that can be worked, each with an outline; of radio buttons to the one that is chosen."""
+    page.ask(f"{_CONTROLS}.filter((one) => one.checkVisibility()).forEach((one, at) => (one.dataset.at = at))")
+    everything = set(
+        page.ask(
+            f"{_CONTROLS}.filter((one) => one.dataset.at && !(one.type === 'radio' && !one.checked)).map((one) => one.dataset.at)"
+        )
+    )
+    assert len(everything) > 20
+    page.ask("document.body.focus()")
+    reached = set()
+    for _ in range(2 * len(everything)):
+        page.press("Tab")
+        at = page.ask(f"{_AT}.dataset.at")
+        if at is not None:
+            reached.add(at)
+            outline = page.ask(f"getComputedStyle({_AT}).outlineStyle + ' ' + getComputedStyle({_AT}).outlineWidth")
+            assert outline == "solid 3px", page.ask(f"{_AT}.outerHTML")
+    assert reached == everything
+    names = page.ask(
+        f"{_CONTROLS}.map((one) => (one.getAttribute('aria-label') || one.labels?.[0]?.textContent || one.textContent).trim())"
+    )
+    assert all(names)
+
+
+def test_a_call_is_opened_and_left_by_the_keyboard(page: Page) -> None:
+    """A policy's name opens the session on which it did worst; what was opened has the focus, and gives it back to where it was."""
+    page.ask("document.querySelector('tr[data-policy=\"lllm\"] button').focus()")
+    page.press("Enter")
+    page.until(f"{_AT}.id === 'call-title'")
+    assert page.ask(f"{_AT}.textContent").endswith("under lllm")
+    assert page.ask("document.getElementById('call-facts').textContent.includes('of them as content')")
+    page.press("Tab")
+    assert page.ask(f"{_AT}.id") == "back"
+    page.press("Space")
+    assert page.ask(f"{_AT}.textContent") == "lllm"
+
+
+def test_a_call_is_named_by_the_keyboard(page: Page) -> None:
+    """By policy and number; by what comes next: a call, a cut, something lost; where there is none that is said."""
+    page.ask(
+        "document.getElementById('policy').value = 'lllm'; document.getElementById('number').select(); document.getElementById('number').focus()"
+    )
+    page.press("7", "Enter")
+    assert re.match(r"Call 7 of .* under lllm$", page.ask("document.getElementById('call-title').textContent"))
+    for button, says in (("previous", "Call 6 "), ("next", "Call 7 "), ("cut", "Call "), ("lost", "Call ")):
+        page.ask(f"document.getElementById('{button}').focus()")
+        page.press("Enter")
+        assert page.ask("document.getElementById('call-title').textContent").startswith(says)
+        if button == "cut":
+            assert page.ask("document.getElementById('call-facts').textContent.includes('(cut)')")
+    for number, button, says in (("1", "previous", "no call before"), ("999", "cut", "no cut after")):
+        page.ask(f"document.getElementById('number').value = {number}; document.getElementById('{button}').focus()")
+        page.press("Enter")
+        assert says in page.ask("document.getElementById('said').textContent")
+
+
+def test_policies_are_chosen_by_the_keyboard(page: Page) -> None:
+    """One that is taken out is in no table and no chart until all are wanted again; what counts as kept is chosen with the arrows."""
+    lines = "[...document.querySelectorAll('tr[data-policy]')].filter((one) => one.checkVisibility()).map((one) => one.dataset.policy)"
+    drawn, rows = (f"document.getElementById('{chart}').textContent" for chart in ("front", "composition"))
+    assert set(page.ask(lines)) == set(POLICIES)
+    assert "lllm" in page.ask(rows)
+    page.ask(
+        "[...document.querySelectorAll('#policies label')].find((one) => one.textContent === 'lllm').querySelector('input').focus()"
+    )
+    page.press("Space")
+    page.until(f"!({drawn}).includes('lllm')")
+    assert set(page.ask(lines)) == set(POLICIES) - {"lllm"}
+    page.until(f"!({rows}).includes('lllm')")
+    assert "palaver" in page.ask(drawn)
+    page.ask("document.querySelector('input[name=counted]:checked').focus()")
+    page.press("ArrowRight")
+    page.until(f"({drawn}).includes('evidence')")
+    page.ask("document.getElementById('all').focus()")
+    page.press("Enter")
+    page.until(f"({drawn}).includes('lllm')")
+    assert set(page.ask(lines)) == set(POLICIES)

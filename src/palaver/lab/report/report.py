@@ -17,6 +17,7 @@ from palaver.lab.report.drawing import bundle, picture
 from palaver.lab.report.page import named, page
 from palaver.lab.report.views import Views, views_of
 from palaver.lab.results import PARTS, CallRow, Problem, Run, SessionRow, Table
+from palaver.lab.scores import able
 from palaver.lab.sessions import Session
 from palaver.lab.settings import Settings, entrant_of
 from palaver.lab.showing import command
@@ -27,7 +28,7 @@ __all__ = ["Report", "write_pictures", "write_report"]
 
 _COLUMNS = (
     "call", "end", "tokens", *PARTS, "read", "written", "warm", "gap", "mark", "cost", "summary_cost", "recall_cost",
-    "references", "in_view", "reached", "infeasible", "digest",
+    "references", "in_view", "reached", "evidence", "infeasible", "digest",
 )  # fmt: skip
 """What the page has of a call: its attributes, the number first, and where its place in a chart ends."""
 _WORST = 24
@@ -134,8 +135,12 @@ def write_pictures(folder: Path, out: Path, *, sessions: int = 1) -> tuple[Path,
         MissingExtra: vl-convert is not installed.
     """
     made = _made(folder, sessions)
-    points, short = _policies(made.table), short_names(made.table.run.policies)
-    charts = {"front": specs.with_data(specs.front(made.table.run.currency, points), points)}
+    short = short_names(made.table.run.policies)
+    charts = {
+        name if name == "front" else f"front-{name}": specs.with_data(chart["spec"], chart["points"])
+        for name, chart in _fronts(made.table).items()
+        if chart["points"] or name == "front"
+    }
     for key in made.keys:
         rows = [
             {**row, "policy": short[policy], "start": row["call"] - 0.5}
@@ -188,7 +193,7 @@ def _held(results: Results, keys: Sequence[str], policies: int) -> tuple[tuple[s
 
 
 def _data(made: _Made, views: Mapping[str, Views], gaps: Mapping[str, str]) -> dict[str, Any]:
-    run, points = made.table.run, _policies(made.table)
+    run = made.table.run
     sessions = told(made.worst, _WORST)
     first = {one.policy: one.session for one in reversed(made.worst)}
     keys = dict.fromkeys((*made.keys, *(one.worst.session for one in sessions), *first.values()))
@@ -208,10 +213,11 @@ def _data(made: _Made, views: Mapping[str, Views], gaps: Mapping[str, str]) -> d
         "parts": list(PARTS),
         "columns": list(_COLUMNS),
         "colours": dict(specs.COLOURS),
-        "policies": points,
+        "policies": [row.policy for row in made.table.rows if row.stand_in == made.stand_in],
+        "on_a_front": [row.policy for row in made.table.rows if row.best or row.best_evidence],
         "names": dict(short_names(run.policies)),
+        "fronts": _fronts(made.table),
         "specs": {
-            "front": specs.front(run.currency, points),
             "composition": specs.composition(made.names),
             "cache": specs.cache(made.names),
         },
@@ -225,27 +231,35 @@ def _data(made: _Made, views: Mapping[str, Views], gaps: Mapping[str, str]) -> d
     }
 
 
-def _policies(table: Table) -> list[dict[str, Any]]:
-    """Give a point for each policy that was replayed to every end and could send every call, or for all where there is none."""
+def _fronts(table: Table) -> dict[str, dict[str, Any]]:
+    """Give the charts of cost and retention: by words, and by evidence, which has no point in results from before it was measured."""
+    found = {}
+    for name, by in (("front", specs.WORDS), ("evidence", specs.EVIDENCE)):
+        points = specs.labelled(_points(table, by), by)
+        found[name] = {"spec": specs.front(table.run.currency, points, by), "points": points}
+    return found
+
+
+def _points(table: Table, by: specs.Kept) -> list[dict[str, Any]]:
+    """Give a point for each policy that can be compared, or for all where there is none."""
     found, short = [], short_names(table.run.policies)
-    able = [row for row in table.rows if not row.infeasible and row.status == "ok"]
-    for row in able or table.rows:
-        bill, frr = row.scores.get("bill"), row.scores.get("frr")
-        if bill is None or frr is None or bill.value is None or frr.value is None:
+    for row in able(table.rows) or table.rows:
+        figures = {name: row.scores[name] for name in (by.bill, by.kept) if name in row.scores}
+        if any(score.value is None for score in figures.values()) or len(figures) < len((by.bill, by.kept)):
             continue
         point: dict[str, Any] = {
             "name": named(row, table.run),
             "label": named(row, table.run, short),
             "policy": row.policy,
-            "best": row.best,
+            by.best: getattr(row, by.best),
             "cuts": row.cuts,
         }
         point |= {name: score.value for name, score in row.scores.items()}
-        for name, score in (("bill", bill), ("frr", frr)):
+        for name, score in figures.items():
             point[f"{name}_low"] = score.value if score.low is None else score.low
             point[f"{name}_high"] = score.value if score.high is None else score.high
         found.append(point)
-    return specs.labelled(found)
+    return found
 
 
 def _calls(made: _Made, key: str) -> dict[str, list[dict[str, Any]]]:

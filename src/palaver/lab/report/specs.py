@@ -7,12 +7,12 @@ data of another session there.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from palaver.lab.report.labels import Point, placed
 from palaver.lab.results import PARTS
 
-__all__ = ["COLOURS", "Spec", "cache", "composition", "front", "labelled", "with_data"]
+__all__ = ["COLOURS", "EVIDENCE", "WORDS", "Kept", "Spec", "cache", "composition", "front", "labelled", "with_data"]
 
 Spec = dict[str, Any]
 
@@ -23,6 +23,34 @@ COLOURS: Mapping[str, str] = dict(
 
 WIDTH, HEIGHT = 780, 360
 """Pixels of the chart of cost and retention."""
+
+
+class Kept(NamedTuple):
+    """What counts as kept on a chart of cost and retention.
+
+    Attributes:
+        bill: The figure that goes across.
+        kept: The figure that goes up.
+        best: What tells that a policy is on this front.
+        across: What the first one is called, before the currency.
+        up: What the second one is called.
+    """
+
+    bill: str
+    kept: str
+    best: str
+    across: str
+    up: str
+
+
+WORDS = Kept("bill", "frr", "best", "bill of a session", "of what later calls refer to, in view (FRR)")
+EVIDENCE = Kept(
+    "evidence_bill",
+    "evidence",
+    "best_evidence",
+    "bill of a session by evidence",
+    "of it, in view as content (evidence)",
+)
 
 _AIR = 0.12
 """What an axis is longer than its points are apart, on either side, as a share."""
@@ -37,21 +65,19 @@ _LOOK: Spec = {
 }
 
 
-def front(currency: str, points: Sequence[Mapping[str, Any]]) -> Spec:
+def front(currency: str, points: Sequence[Mapping[str, Any]], by: Kept = WORDS) -> Spec:
     """Give the chart of cost and retention: what a session costs against what of it later calls find in view, a point for each policy.
 
     Args:
         currency: The unit of the bills.
         points: The points (`labelled` gives their labels), from which the ends of the axes follow.
+        by: What counts as kept.
     """
     money = "dollars" if currency == "USD" else currency
-    across, up = (_ends(points, name) for name in ("bill", "frr"))
-    place: Spec = {
-        "x": _axis("bill", f"bill of a session, {money}", across),
-        "y": _axis("frr", "of what later calls refer to, in view (FRR)", up),
-    }
+    across, up = (_ends(points, name) for name in (by.bill, by.kept))
+    place: Spec = {"x": _axis(by.bill, f"{by.across}, {money}", across), "y": _axis(by.kept, by.up, up)}
     hue: Spec = {
-        "field": "best",
+        "field": by.best,
         "type": "nominal",
         "scale": {"domain": [True, False], "range": ["#b5651d", "#7f8c9b"]},
         "legend": None,
@@ -66,9 +92,9 @@ def front(currency: str, points: Sequence[Mapping[str, Any]]) -> Spec:
                 "color": hue,
             },
         }
-        for axis, name in (("x", "bill"), ("y", "frr"))
+        for axis, name in (("x", by.bill), ("y", by.kept))
     ]
-    told = ["name", "bill", "frr", "frr_recall", "hits", "regret", "cuts"]
+    told = ["name", "bill", "frr", "frr_recall", "evidence_bill", "evidence", "hits", "regret", "cuts"]
     text: Spec = {"x": {**place["x"], "field": "label_x"}, "y": {**place["y"], "field": "label_y"}}
     return _chart(
         "policies",
@@ -76,9 +102,9 @@ def front(currency: str, points: Sequence[Mapping[str, Any]]) -> Spec:
         height=HEIGHT,
         layer=[
             {
-                "transform": [{"filter": "datum.best"}],
+                "transform": [{"filter": f"datum.{by.best}"}],
                 "mark": {"type": "line", "interpolate": "step-after", "color": "#b5651d", "opacity": 0.5},
-                "encoding": {**place, "order": {"field": "bill"}},
+                "encoding": {**place, "order": {"field": by.bill}},
             },
             *ends,
             {
@@ -98,13 +124,13 @@ def front(currency: str, points: Sequence[Mapping[str, Any]]) -> Spec:
     )
 
 
-def labelled(points: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def labelled(points: Sequence[Mapping[str, Any]], by: Kept = WORDS) -> list[dict[str, Any]]:
     """Give points with where their labels stand, in the units of the chart: `label_x`, `label_y`, and `lead_x` where a line leads to it."""
-    across, up = (_ends(points, name) for name in ("bill", "frr"))
+    across, up = (_ends(points, name) for name in (by.bill, by.kept))
     wide, high = (across[1] - across[0]) / WIDTH, (up[1] - up[0]) / HEIGHT
-    ordered = sorted(points, key=lambda one: (not one["best"], one["bill"], -one["frr"], one["label"]))
-    at = [Point((one["bill"] - across[0]) / wide, (up[1] - one["frr"]) / high, one["label"]) for one in ordered]
-    steps = [point for one, point in zip(ordered, at, strict=True) if one["best"]]
+    ordered = sorted(points, key=lambda one: (not one[by.best], one[by.bill], -one[by.kept], one["label"]))
+    at = [Point((one[by.bill] - across[0]) / wide, (up[1] - one[by.kept]) / high, one["label"]) for one in ordered]
+    steps = [point for one, point in zip(ordered, at, strict=True) if one[by.best]]
     return [
         {
             **one,
