@@ -149,7 +149,7 @@ def _without(task: Task, answer: Heard, why: str) -> Summarized:
 def _put_in(task: Task, text: str) -> tuple[Composed, Retention]:
     """Put a summary before what the plan puts in, and below it what neither says."""
     plan, meter = task.composed.plan, task.ledger.meter
-    beside = "\n".join(insert.text for insert in plan.inserts)
+    beside = "\n".join(insert.text for insert in plan.inserts if not insert.standing)
     kept = retention(f"{text}\n{beside}", values(task.facts))
     if kept.share < ENOUGH and (more := compensation(kept.lost, task.free - meter.text(text), meter.text)):
         text = f"{text}\n\n{more}"
