@@ -1,6 +1,7 @@
 """The tables of docs/study.md, from the results of a run of the lab.
 
-    python -m bench.study tables RESULTS [--apart FILE ...]    what the data is, and each policy on all sessions; also without those of some files, and on them alone
+    python -m bench.study tables RESULTS [--apart FILE ...]    what the data is, each policy on all sessions, and less ours; also without those of some
+                                                               files, and on them alone: ours, those on a front, and those that beat it in more than 1 %
     python -m bench.study asked PATH... --budget N             how many of the results that a schedule cleared are asked for again
 
 Results of a run that was cut off count as far as they go.
@@ -9,20 +10,18 @@ Results of a run that was cut off count as far as they go.
 from __future__ import annotations
 
 import argparse
-import random
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table as Grid
 
-from palaver.lab import Results, Settings
+from palaver.lab import COMPARED, DEFAULT, PolicyRow, Results, Settings
 from palaver.lab.loading import Loaded, files_in, key_of, loaded
 from palaver.lab.looks import Shown
 from palaver.lab.measuring import Measured, Recording
-from palaver.lab.metrics import Worth, beats
 from palaver.lab.prices import sheet
 from palaver.lab.results import ReplayRow, Run, Score, SessionRow, Table
 from palaver.lab.scores import table
@@ -33,9 +32,23 @@ from palaver.messages import ToolResultContent
 from palaver.tokens import counter
 from palaver.transcripts.sources import file_digest
 
-_OURS = "palaver"
 _CLEARED = "[Old tool output cleared"
-_COLUMNS = ("bill", "recalls", "regret", "hits", "tokens", "frr", "frr_recall", "artifacts", "constraints", "failures")
+_COLUMNS = {
+    "bill": "bill",
+    "recalls": "recalls",
+    "regret": "regret",
+    "hits": "hits",
+    "tokens": "tokens",
+    "frr": "FRR",
+    "frr_recall": "+ lookup",
+    "evidence": "evidence",
+    "evidence_bill": "bill by evidence",
+    "artifacts": "files F1",
+    "constraints": "rules",
+    "failures": "failures",
+}
+_FEW = ("bill", "frr", "evidence_bill", "evidence")
+_OFTEN = 0.01
 
 CONSOLE = Console(highlight=False, width=200)
 
@@ -44,18 +57,45 @@ CONSOLE = Console(highlight=False, width=200)
 
 
 def tables(folder: Path, files: Collection[Path]) -> None:
-    """Print what the data is, and a table of all sessions, and of those of some files apart."""
+    """Print what the data is, and tables of all sessions, and of those of some files apart."""
     run, sessions, replays = _read(folder)
     named = {path.resolve() for path in files}
     apart = {key for key, row in sessions.items() if Path(row.source).resolve() in named}
     _data(sessions.values())
-    _table(f"All {len(sessions)} sessions", run, sessions, replays)
-    for title, keys in (
-        ("Without those apart", sessions.keys() - apart),
-        ("Those apart", apart),
-    ):
+    found = _found(run, sessions.keys(), replays)
+    _title(f"All {len(sessions)} sessions")
+    _print((*_COLUMNS.values(), "cuts", "infeasible", "broken"), map(_line, found.rows))
+    _title(f"Less {DEFAULT}, session by session")
+    _print((*map(_COLUMNS.__getitem__, COMPARED), *_SHARES), (_less(row) for row in found.rows if row.differences))
+    for title, keys in (("Without those apart", sessions.keys() - apart), ("Those apart", apart)):
         if apart:
-            _table(title, run, {key: sessions[key] for key in keys}, replays)
+            rows = [row for row in _found(run, keys, replays).rows if _counts(row)]
+            _title(f"{title}: {len(keys)} sessions")
+            _print((*map(_COLUMNS.__getitem__, _FEW), *_SHARES), map(_short, rows))
+
+
+_SHARES = ("beats ours", "by evidence")
+
+
+def _found(run: Run, keys: Collection[str], replays: Sequence[ReplayRow]) -> Table:
+    return table(run, [row for row in replays if row.session in keys], keys=sorted(keys))
+
+
+def _counts(row: PolicyRow) -> bool:
+    """Tell whether a policy is ours, on a front, or beats ours often."""
+    often = max(row.beats or 0.0, row.beats_evidence or 0.0) > _OFTEN
+    return row.policy == DEFAULT or row.best or row.best_evidence or often
+
+
+def _title(title: str) -> None:
+    CONSOLE.print(f"\n{title}\n")
+
+
+def _print(titles: Sequence[str], lines: Iterable[str]) -> None:
+    CONSOLE.print(f"| policy | {' | '.join(titles)} |", markup=False, soft_wrap=True)
+    CONSOLE.print("|---" * (len(titles) + 1) + "|", markup=False)
+    for line in lines:
+        CONSOLE.print(line, markup=False, soft_wrap=True)
 
 
 def half(key: str) -> int:
@@ -82,58 +122,40 @@ def _data(rows: Collection[SessionRow]) -> None:
     CONSOLE.print(grid)
 
 
-def _table(title: str, run: Run, sessions: Mapping[str, SessionRow], replays: Sequence[ReplayRow]) -> None:
-    found = table(run, [row for row in replays if row.session in sessions], keys=tuple(sessions))
-    CONSOLE.print(f"\n{title}: {found.sessions} sessions\n")
-    CONSOLE.print(f"| policy | {' | '.join(_COLUMNS)} | cuts | not sent | broken | beats ours |", markup=False)
-    CONSOLE.print("|---" * (len(_COLUMNS) + 5) + "|", markup=False)
-    for line in _lines(found, _beaten(run, [row for row in replays if row.session in sessions])):
-        CONSOLE.print(line, markup=False, soft_wrap=True)
+def _line(row: PolicyRow) -> str:
+    cells = [_cell(each, row.scores[each]) for each in _COLUMNS]
+    return f"| {_named(row)} | {' | '.join(cells)} | {row.cuts:,} | {row.infeasible:,} | {row.broken} |"
 
 
-def _beaten(run: Run, replays: Sequence[ReplayRow]) -> Mapping[str, float]:
-    """Give for each policy in what share of resampled sessions it beats ours in bill and recall."""
-    rows: dict[str, dict[str, ReplayRow]] = {}
-    for row in replays:
-        rows.setdefault(row.policy, {})[row.session] = row
-    able = {
-        name: found for name, found in rows.items() if not any(row.infeasible or row.error for row in found.values())
-    }
-    keys = sorted(rows.get(_OURS, {}))
-    pairs = {
-        name: [(found[key].total, found[key].in_view) for key in keys]
-        for name, found in able.items()
-        if found.keys() == set(keys)
-    }
-    chance, beaten = random.Random(run.seed), Counter[str]()  # noqa: S311 - resampling, not a secret
-    for _ in range(run.resamples if _OURS in pairs else 0):
-        drawn = chance.choices(range(len(keys)), k=len(keys))
-        sums = {name: [sum(each) for each in zip(*(of[n] for n in drawn), strict=True)] for name, of in pairs.items()}
-        ours = Worth(*sums[_OURS])
-        beaten.update(name for name, found in sums.items() if beats(Worth(*found), ours))
-    return {name: beaten[name] / run.resamples for name in pairs if name != _OURS}
+def _less(row: PolicyRow) -> str:
+    cells = [_cell(each, row.differences[each], sign="+") for each in COMPARED]
+    return f"| {row.policy} | {' | '.join([*cells, *_shares(row)])} |"
 
 
-def _lines(found: Table, beaten: Mapping[str, float]) -> Iterator[str]:
-    for row in found.rows:
-        name = f"**{row.policy}** *" if row.best else row.policy
-        if row.sessions:
-            cells = [_cell(each, row.scores[each]) for each in _COLUMNS]
-            often = f"{beaten[row.policy]:.0%}" if row.policy in beaten else ""
-            yield f"| {name} | {' | '.join(cells)} | {row.cuts:,} | {row.infeasible:,} | {row.broken} | {often} |"
-        else:
-            yield f"| {name} | {row.status} |"
+def _short(row: PolicyRow) -> str:
+    return f"| {_named(row)} | {' | '.join([*(_cell(each, row.scores[each]) for each in _FEW), *_shares(row)])} |"
 
 
-def _cell(name: str, score: Score) -> str:
-    """Give a figure, the two by which the front is drawn with their intervals."""
+def _named(row: PolicyRow) -> str:
+    """Give the name of a policy, with a star where it is on the front and a number sign where it is on that of evidence."""
+    marks = f"{'*' if row.best else ''}{'#' if row.best_evidence else ''}"
+    return f"**{row.policy}** {marks}" if marks else row.policy
+
+
+def _shares(row: PolicyRow) -> list[str]:
+    return ["" if share is None else f"{share:.0%}" for share in (row.beats, row.beats_evidence)]
+
+
+def _cell(name: str, score: Score, sign: str = "") -> str:
+    """Give a figure, those by which the fronts are drawn with their intervals."""
     if score.value is None:
         return ""
     digits = 0 if name == "tokens" else 2 if name in {"regret", "hits"} else 3
-    value = f"{score.value:,.{digits}f}"
-    if name not in {"bill", "frr"} or score.low is None or score.high is None:
+    value = f"{score.value:{sign},.{digits}f}"
+    if name not in COMPARED or score.low is None or score.high is None:
         return value
-    return f"{value} ({score.low:.{digits}f}–{score.high:.{digits}f})"  # noqa: RUF001 - a range
+    between = " to " if sign else "–"  # noqa: RUF001 - a range
+    return f"{value} ({score.low:{sign}.{digits}f}{between}{score.high:{sign}.{digits}f})"
 
 
 # --- asked again -------------------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ EVIDENCE = Kept(
     "evidence",
     "best_evidence",
     "bill of a session by evidence",
-    "of it, in view as content (evidence)",
+    "of what later calls refer to, in view as content (evidence)",
 )
 
 _AIR = 0.12
