@@ -26,6 +26,7 @@ from palaver.log.entries import (
     TurnStarted,
 )
 from palaver.messages import FunctionCall, Message, Role, ToolCallContent, ToolResultContent
+from palaver.store import Store
 
 __all__ = ["ATTEMPT", "CALL", "DELIVERED", "Attempt", "Turn", "attempt_entry", "paused", "read_turn"]
 
@@ -243,21 +244,20 @@ def _executed(call: ToolCallContent, result: ToolResultContent) -> FunctionCall:
     return FunctionCall(call.id, call.name, call.args, None if error else said, said, error)
 
 
-def read_turn(reader: Reader, dialog_id: DialogId) -> Turn:
+def read_turn(store: Store, dialog_id: DialogId) -> Turn:
     """Read where the newest turn of a dialog stands. Where there is none, or something was said since it was answered, that is a fresh one.
 
-    Costs what the turn has, not what the dialog has: it walks headers back to the turn's beginning. (Before an agent's first turn in a
-    dialog that others recorded, that is all of its own headers, once.)
+    Costs what the turn has, and what was said since the oldest message that still waits; never what the dialog has.
     """
-    began, since = _bounds(reader, dialog_id)
+    began, since = _bounds(store, dialog_id)
     turn = Turn()
-    for seq, entry in _entries(reader, dialog_id, began) if began >= 0 else ():
+    for seq, entry in _entries(store, dialog_id, began) if began >= 0 else ():
         turn.take(seq, entry)
     if 0 <= since < began:
-        turn.inbox |= {seq: one for seq, one in _waiting(reader, dialog_id, since) if seq < began}
+        turn.inbox |= {seq: one for seq, one in _waiting(store, dialog_id, since) if seq < began}
     if began < 0 or (turn.over and (turn.said or turn.inbox)):
-        fresh = Turn(seen=reader.last(dialog_id).seq + 1, said=True)
-        fresh.inbox = dict(_waiting(reader, dialog_id, since))
+        fresh = Turn(seen=store.last(dialog_id).seq + 1, said=True)
+        fresh.inbox = dict(_waiting(store, dialog_id, since))
         return fresh
     return turn
 
@@ -295,14 +295,14 @@ def _unreadable(dialog_id: DialogId, seq: int) -> StoreDamaged:
     return StoreDamaged(str(Handle(dialog_id, seq)), why, hint=hint if seq else "")
 
 
-def _bounds(reader: Reader, dialog_id: DialogId) -> tuple[int, int]:
+def _bounds(store: Store, dialog_id: DialogId) -> tuple[int, int]:
     """Give where the newest turn of ours began, -1 for never, and the first entry at which an undelivered message may stand."""
-    for header in reader.headers(dialog_id, reverse=True):
-        if header.kind == "turn_started":
-            mark = _mark_at(reader, dialog_id, header.seq + 1)
-            began, since = mark.get("began"), mark.get("inbox")
-            return header.seq if began is None else began, header.seq if since is None else since
-    return -1, 0
+    started = next(store.of_kind(dialog_id, "turn_started"), None)
+    if started is None:
+        return -1, 0
+    mark = _mark_at(store, dialog_id, started.seq + 1)
+    began, since = mark.get("began"), mark.get("inbox")
+    return started.seq if began is None else began, started.seq if since is None else since
 
 
 def _mark_at(reader: Reader, dialog_id: DialogId, seq: int) -> Mapping[str, int | None]:
@@ -315,14 +315,14 @@ def _mark_at(reader: Reader, dialog_id: DialogId, seq: int) -> Mapping[str, int 
     return {}
 
 
-def _waiting(reader: Reader, dialog_id: DialogId, since: int) -> Iterator[tuple[int, Message]]:
-    """Give the messages in the inbox from an entry on that were not delivered; where none arrived, only headers are read."""
-    headers = [(header.seq, header.kind, header.role) for header in reader.headers(dialog_id, since)]
-    arrived = [seq for seq, kind, _ in headers if kind == "inbox"]
+def _waiting(store: Store, dialog_id: DialogId, since: int) -> Iterator[tuple[int, Message]]:
+    """Give the messages in the inbox from an entry on that were not delivered; where none arrived, nothing else is read."""
+    arrived = [header.seq for header in store.of_kind(dialog_id, "inbox", since)][::-1]
     if not arrived:
         return
-    said = [seq for seq, kind, role in headers if kind == "message" and role == Role.USER.value and seq > arrived[0]]
-    found = {seq: decode_entry(reader.body(dialog_id, seq)) for seq in (*arrived, *said)}
+    later = store.headers(dialog_id, arrived[0])
+    said = [header.seq for header in later if header.kind == "message" and header.role == Role.USER.value]
+    found = {seq: decode_entry(store.body(dialog_id, seq)) for seq in (*arrived, *said)}
     delivered = {entry.message.metadata.get(DELIVERED) for entry in found.values() if isinstance(entry, MessageEntry)}
     for seq in arrived:
         entry = found[seq]

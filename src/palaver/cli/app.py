@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from importlib.metadata import version
+from importlib import import_module
 from io import TextIOWrapper
 from typing import Annotated
 
@@ -31,7 +31,8 @@ app = typer.Typer(
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"palaver {version('palaver')}")
+        metadata = import_module("importlib.metadata")  # which loads what reads mail, and few ask
+        typer.echo(f"palaver {metadata.version('palaver')}")
         raise typer.Exit
 
 

@@ -42,7 +42,7 @@ from palaver.log.entries import (
 from palaver.log.erasure import ERASED, from_header, is_note, note, stand_in, without
 from palaver.log.handles import Handle, Span
 from palaver.log.headers import NOTHING, Draft, Header, body_digest
-from palaver.log.legality import HOLDING, RULES, Rule, check, next_header, rule
+from palaver.log.legality import HOLDING, RULES, SOUGHT, Rule, check, next_header, rule
 from palaver.log.lineage import Node, Reader, child_of, clip, lineage
 from palaver.log.redaction import PatternRedactor, Redactor
 
@@ -53,6 +53,7 @@ __all__ = [
     "LOST",
     "NOTHING",
     "RULES",
+    "SOUGHT",
     "Approval",
     "BlockEdit",
     "BranchSummary",

@@ -28,6 +28,7 @@ class Rule(NamedTuple):
         shown: True when views may show it to a model.
         searched: True when its text is in the full-text index.
         holds: What of it holds from its place on: `newest` (only the newest entry of the kind), `all` (each by itself), or empty: nothing.
+        sought: True when whoever goes on with a dialog looks back for the newest of the kind.
         places: True when it names other entries.
         needs: What must hold in the dialog before the entry.
     """
@@ -37,6 +38,7 @@ class Rule(NamedTuple):
     shown: bool = False
     searched: bool = False
     holds: Holds = ""
+    sought: bool = False
     places: bool = False
     needs: tuple[Need, ...] = ()
 
@@ -47,9 +49,9 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "instructions": Rule(turn=True, beside=False, shown=True, searched=True, holds="newest"),
         "toolset": Rule(turn=True, beside=False, shown=True, holds="newest"),
         "call_started": Rule(turn=True, beside=False, needs=("open_call",)),
-        "turn_started": Rule(turn=True, beside=False, needs=("no_open_turn",)),
+        "turn_started": Rule(turn=True, beside=False, sought=True, needs=("no_open_turn",)),
         "turn_ended": Rule(turn=True, beside=False, needs=("open_turn",)),
-        "inbox": Rule(turn=False, beside=True, searched=True),
+        "inbox": Rule(turn=False, beside=True, searched=True, sought=True),
         "approval": Rule(turn=False, beside=True),
         "late_result": Rule(turn=False, beside=True, searched=True),
         "compaction": Rule(turn=False, beside=True, shown=True, searched=True, places=True),
@@ -61,7 +63,7 @@ RULES: Mapping[str, Rule] = MappingProxyType(
         "label": Rule(turn=False, beside=True, searched=True, places=True),
         "model_change": Rule(turn=True, beside=True, holds="newest"),
         "mode_change": Rule(turn=True, beside=True, holds="all"),
-        "invocation": Rule(turn=False, beside=True),
+        "invocation": Rule(turn=False, beside=True, sought=True),
         "error": Rule(turn=True, beside=True, searched=True),
         "quarantine": Rule(turn=False, beside=True, holds="all", places=True),
         "tombstone": Rule(turn=True, beside=True),
@@ -71,6 +73,9 @@ RULES: Mapping[str, Rule] = MappingProxyType(
 
 HOLDING = frozenset(kind for kind, law in RULES.items() if law.holds)
 """Kinds that say what holds from their place on: a branch that leaves such an entry out asks for it (`Store.holding`)."""
+
+SOUGHT = frozenset(kind for kind, law in RULES.items() if law.sought)
+"""Kinds that are looked for from the end of a log, however far back they stand (`Store.of_kind`): where a turn began, what waits, who was asked."""
 
 UNKNOWN = Rule(turn=True, beside=True)
 """The rule of a kind from a newer version: kept, carried, never shown."""

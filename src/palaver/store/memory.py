@@ -22,7 +22,7 @@ from palaver.errors import (
     UnknownSession,
 )
 from palaver.ids import BlobId, DialogId, SessionId, now
-from palaver.log import HOLDING, NOTHING, Draft, Handle, Header, Node, body_digest, next_header, rule
+from palaver.log import HOLDING, NOTHING, SOUGHT, Draft, Handle, Header, Node, body_digest, next_header, rule
 from palaver.store import text
 from palaver.store.erasing import (
     Eraser,
@@ -48,6 +48,7 @@ from palaver.store.records import (
     check_drafts,
     check_node,
     check_prefix,
+    check_sought,
     check_taken,
     checked,
     checked_prefix,
@@ -64,9 +65,11 @@ class _Log:
     bodies: list[bytes] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     holding: list[int] = field(init=False)
+    sought: dict[str, list[int]] = field(init=False)
 
     def __post_init__(self) -> None:
         self.holding = [header.seq for header in self.headers if header.kind in HOLDING]
+        self.sought = {kind: [header.seq for header in self.headers if header.kind == kind] for kind in SOUGHT}
 
     def last(self) -> Header:
         return self.headers[-1] if self.headers else NOTHING
@@ -74,14 +77,22 @@ class _Log:
     def cut(self, headers: int, texts: int) -> _Log:
         """Forget what was added after there were so many."""
         del self.headers[headers:], self.bodies[headers:], self.texts[texts:]
-        del self.holding[bisect_left(self.holding, headers) :]
+        for places in (self.holding, *self.sought.values()):
+            del places[bisect_left(places, headers) :]
         return self
+
+    def among(self, places: Sequence[int], start: int, stop: int | None) -> Iterator[Header]:
+        """Give the headers at some places within a range, the newest first."""
+        found = places[bisect_left(places, start) : None if stop is None else bisect_left(places, stop)]
+        return iter([self.headers[seq] for seq in reversed(found)])
 
     def add(self, header: Header, body: bytes) -> None:
         self.bodies.append(body)
         self.headers.append(header)
         if header.kind in HOLDING:
             self.holding.append(header.seq)
+        if header.kind in SOUGHT:
+            self.sought[header.kind].append(header.seq)
 
 
 class _Guard:
@@ -310,9 +321,14 @@ class MemoryStore:
         """Give the headers of own entries that hold beyond their place, the newest first."""
         with self._guard:
             log = self._log(dialog_id)
-            last = len(log.headers) if stop is None else stop
-            seqs = log.holding[bisect_left(log.holding, start) : bisect_left(log.holding, last)]
-            return iter([log.headers[seq] for seq in reversed(seqs)])
+            return log.among(log.holding, start, stop)
+
+    def of_kind(self, dialog_id: DialogId, kind: str, start: int = 0, stop: int | None = None) -> Iterator[Header]:
+        """Give the headers of own entries of one of the kinds that are looked for, the newest first."""
+        check_sought(kind)
+        with self._guard:
+            log = self._log(dialog_id)
+            return log.among(log.sought[kind], start, stop)
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Give numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all)."""

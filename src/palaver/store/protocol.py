@@ -138,7 +138,7 @@ class Store(Reader, Protocol):
         """Make one durable step of the writes that this thread makes inside the block: an import, or what many callers wrote at once.
 
         They are durable when the block ends, and undone when it raises. A write inside that raises has changed nothing, and the others
-        stand. This thread reads what it wrote; nobody else does before the end: keep blocks short.
+        stand. This thread reads what it wrote; nobody else does before the end: keep blocks short. No erasure takes place meanwhile.
 
         Whether other writers wait until then is the store's affair: those of a SQLite file do, those of a server wait only for what the
         block has written. What was read in the block may be overtaken, so what must be true when it ends is proven by a write that
@@ -265,10 +265,25 @@ class Store(Reader, Protocol):
         """
         ...
 
+    def of_kind(self, dialog_id: DialogId, kind: str, start: int = 0, stop: int | None = None) -> Iterator[Header]:
+        """Give the headers of own entries of one of the kinds that are looked for (`palaver.log.SOUGHT`), the newest first, lazily.
+
+        From `start` (inclusive) to `stop` (exclusive; None: all). Costs what is given, whatever else the dialog holds.
+
+        Raises:
+            UnknownDialog: No such dialog.
+            InvalidInput: It is another kind.
+        """
+        ...
+
     # --- media and other payloads -----------------------------------------------------------------------------------------------
 
     def put_blob(self, data: bytes) -> BlobId:
-        """Store a payload under its SHA-256, once, and give the id. It is durable before any entry that names it is written."""
+        """Store a payload under its SHA-256, once, and give the id. It is durable before any entry that names it is written.
+
+        An erasure may take it as long as nothing names it, and after some time a sweep: who writes the entry in the same block (`together`) as
+        this, finds both or neither when it ends (`palaver.store.keeping`).
+        """
         ...
 
     def blob(self, blob_id: BlobId) -> bytes:

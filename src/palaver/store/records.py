@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from palaver.errors import InvalidInput, StoreDamaged, UnknownDialog
 from palaver.ids import DialogId
-from palaver.log import Draft, Header, Node, Span, body_digest
+from palaver.log import SOUGHT, Draft, Header, Node, Span, body_digest
 from palaver.messages.frozen import EMPTY, FrozenDict
 from palaver.store.protocol import SessionRecord, SourceRecord
 
@@ -205,6 +205,18 @@ def check_prefix(prefix: str) -> None:
         raise InvalidInput(f"{prefix!r} is too short to name a dialog: give at least {MIN_PREFIX_DIGITS} digits.")
     if _DIGITS.match(prefix) is None:
         raise UnknownDialog(prefix)
+
+
+def check_sought(kind: str) -> None:
+    """Refuse a kind of entry that is not looked for: no index finds it.
+
+    Raises:
+        InvalidInput: It is no such kind.
+    """
+    if kind not in SOUGHT:
+        raise InvalidInput(
+            f"Entries of the kind {kind!r} are not found by kind; those of {', '.join(sorted(SOUGHT))} are."
+        )
 
 
 def taken(node: Node) -> InvalidInput:

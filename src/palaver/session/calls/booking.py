@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from palaver.context import Anchor, Called, Calls, Ledger, Meter
 from palaver.context.schedule.calls import Made, Sharing
@@ -161,16 +162,12 @@ class Books:
 
 def _calls_in(store: Store, spans: Iterable[Span]) -> Iterator[Called]:
     for span in spans:
-        for header in store.headers(span.dialog, span.start, span.stop):
-            if header.kind == "invocation":
-                yield _called(store, span.dialog, header)
+        for header in reversed(list(store.of_kind(span.dialog, "invocation", span.start, span.stop))):
+            yield _called(store, span.dialog, header)
 
 
 def _newest_before(store: Store, dialog_id: DialogId, seq: int) -> list[Called]:
-    for header in store.headers(dialog_id, 0, seq, reverse=True):
-        if header.kind == "invocation":
-            return [_called(store, dialog_id, header)]
-    return []
+    return [_called(store, dialog_id, header) for header in islice(store.of_kind(dialog_id, "invocation", 0, seq), 1)]
 
 
 def _called(store: Store, dialog_id: DialogId, header: Header) -> Called:

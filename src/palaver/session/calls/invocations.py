@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice
 from typing import Any, NamedTuple, overload
 
 from pydantic import TypeAdapter
@@ -116,8 +115,7 @@ class Invocations(Sequence[ModelCall]):
         self._places = tuple(
             Handle(span.dialog, header.seq)
             for span in spans
-            for header in store.headers(span.dialog, span.start, span.stop)
-            if header.kind == "invocation"
+            for header in reversed(list(store.of_kind(span.dialog, "invocation", span.start, span.stop)))
         )
 
     def __len__(self) -> int:
@@ -216,12 +214,11 @@ def newest_view(store: Store, dialog_id: DialogId) -> View:
 
 def _newest(store: Store, dialog_id: DialogId) -> tuple[Handle, Mapping[str, Any]] | None:
     """Find the newest own call that was recorded with what it saw, among the newest entries."""
-    for header in islice(store.headers(dialog_id, reverse=True), _SEARCHED):
-        if header.kind == "invocation":
-            place = Handle(dialog_id, header.seq)
-            entry = decode_entry(store.body(dialog_id, header.seq))
-            if isinstance(entry, Invocation) and _is_ours(entry):
-                return place, entry.manifest
+    near = store.last(dialog_id).seq + 1 - _SEARCHED
+    for header in store.of_kind(dialog_id, "invocation", near):
+        entry = decode_entry(store.body(dialog_id, header.seq))
+        if isinstance(entry, Invocation) and _is_ours(entry):
+            return Handle(dialog_id, header.seq), entry.manifest
     return None
 
 

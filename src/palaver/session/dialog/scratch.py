@@ -53,6 +53,12 @@ class Scratch(MemoryStore):
             return super().holding(dialog_id, start, stop)
         return self._beneath.holding(dialog_id, start, stop)
 
+    def of_kind(self, dialog_id: DialogId, kind: str, start: int = 0, stop: int | None = None) -> Iterator[Header]:
+        """Give the headers of entries of a kind that is looked for."""
+        if dialog_id in self._logs:
+            return super().of_kind(dialog_id, kind, start, stop)
+        return self._beneath.of_kind(dialog_id, kind, start, stop)
+
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Give numbers and bodies."""
         if dialog_id in self._logs:

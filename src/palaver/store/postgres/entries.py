@@ -294,14 +294,17 @@ def one_body(connection: Connection, dialog_id: DialogId, seq: int) -> bytes:
     return bytes(row[0])
 
 
-def scan(pool: Connections, name: str, dialog_no: int, bounds: range, *, reverse: bool = False) -> Iterator[Row]:
+def scan(
+    pool: Connections, name: str, dialog_no: int, bounds: range, *, kind: str = "", reverse: bool = False
+) -> Iterator[Row]:
     """Give rows of a dialog's entries whose numbers, their first column, lie in `bounds`, a page at a time.
 
     No statement and no transaction stays open between two pages: a reader that takes its time hinders neither a writer nor vacuum.
     """
     start, stop = bounds.start, min(bounds.stop, _MOST)
     while start < stop:
-        asked = {"dialog_no": dialog_no, "start": start, "stop": stop, "rows": _PAGE_ROWS, "bytes": _PAGE_BYTES}
+        asked: dict[str, int | str] = {"dialog_no": dialog_no, "start": start, "stop": stop}
+        asked |= {"rows": _PAGE_ROWS, "bytes": _PAGE_BYTES, "kind": kind}
         with reading(pool) as connection:
             page = ask(connection, name, asked).fetchall()
         yield from page

@@ -27,7 +27,7 @@ from palaver.store.postgres.statements import Row
 from palaver.store.postgres.transactions import one_statement, reading, refuse_if_read_only, together, writing
 from palaver.store.postgres.watching import watch
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
-from palaver.store.records import check_drafts, check_prefix, checked, checked_prefix
+from palaver.store.records import check_drafts, check_prefix, check_sought, checked, checked_prefix
 
 _BLOB_ID = re.compile(r"[0-9a-f]{64}\Z")
 _SESSIONS_A_PAGE = 200
@@ -208,13 +208,13 @@ class PostgresStore(ErasingFace):
             return entries.one_header(connection, dialog_id, seq)
 
     def _scan(
-        self, name: str, dialog_id: DialogId, start: int, stop: int | None, *, reverse: bool = False
+        self, name: str, dialog_id: DialogId, start: int, stop: int | None, *, kind: str = "", reverse: bool = False
     ) -> Iterator[Row]:
         """Give rows of the entries that are there now; that the dialog is there is known before the first row is asked for."""
         with reading(self._pool) as connection:
             dialog_no, length = entries.end(connection, dialog_id)
         bounds = range(max(0, start), length if stop is None else min(stop, length))
-        return entries.scan(self._pool, name, dialog_no, bounds, reverse=reverse)
+        return entries.scan(self._pool, name, dialog_no, bounds, kind=kind, reverse=reverse)
 
     def headers(
         self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
@@ -226,6 +226,11 @@ class PostgresStore(ErasingFace):
     def holding(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[Header]:
         """Give the headers of own entries that hold beyond their place, the newest first, lazily."""
         return map(entries.header, self._scan("headers_holding", dialog_id, start, stop, reverse=True))
+
+    def of_kind(self, dialog_id: DialogId, kind: str, start: int = 0, stop: int | None = None) -> Iterator[Header]:
+        """Give the headers of own entries of one of the kinds that are looked for, the newest first, lazily."""
+        check_sought(kind)
+        return map(entries.header, self._scan("headers_of_kind", dialog_id, start, stop, kind=kind, reverse=True))
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Give numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily."""

@@ -22,7 +22,7 @@ SEQ_MASK = (1 << SEQ_BITS) - 1
 
 _PAGE_ROWS = 512
 _PAGE_BYTES = 1 << 20
-_WITHOUT_BODIES = frozenset({"headers_up", "headers_down", "headers_holding"})
+_WITHOUT_BODIES = frozenset({"headers_up", "headers_down", "headers_holding", "headers_of_kind"})
 _MOST = 1 << SEQ_BITS
 
 
@@ -138,7 +138,9 @@ def one_body(connection: apsw.Connection, dialog_id: DialogId, seq: int) -> byte
     return body
 
 
-def scan(pool: Connections, name: str, dialog_no: int, bounds: range, *, reverse: bool = False) -> Iterator[Row]:
+def scan(
+    pool: Connections, name: str, dialog_no: int, bounds: range, *more: str, reverse: bool = False
+) -> Iterator[Row]:
     """Give rows of a dialog's entries whose numbers, their first column, lie in `bounds`, a page at a time.
 
     No statement stays open between two rows: a reader that takes its time neither pins the write-ahead log nor hinders an append.
@@ -147,7 +149,7 @@ def scan(pool: Connections, name: str, dialog_no: int, bounds: range, *, reverse
     while start < stop:
         with reading(pool) as connection:
             rows = connection.execute(
-                statements()[name], (entry_id(dialog_no, start), entry_id(dialog_no, stop), _PAGE_ROWS)
+                statements()[name], (entry_id(dialog_no, start), entry_id(dialog_no, stop), _PAGE_ROWS, *more)
             )
             page: list[Row] = rows.fetchall() if name in _WITHOUT_BODIES else _filled(rows)
             rows.close()  # a statement left in the middle would keep its snapshot, and the connection could not write

@@ -21,7 +21,7 @@ from palaver.store.erasing import Eraser, is_fresh
 from palaver.store.erasing_rows import PAGE_BLOBS, ErasingFace, Rows
 from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
-from palaver.store.records import check_drafts, check_prefix, checked, checked_prefix
+from palaver.store.records import check_drafts, check_prefix, check_sought, checked, checked_prefix
 from palaver.store.sqlite import entries, erasing, leases, search, sessions, tree, verifying
 from palaver.store.sqlite.connections import Connections, reading, together, writing
 from palaver.store.sqlite.opening import Opener, prepare
@@ -176,13 +176,13 @@ class SqliteStore(ErasingFace):
             return entries.one_header(connection, dialog_id, seq)
 
     def _scan(
-        self, name: str, dialog_id: DialogId, start: int, stop: int | None, *, reverse: bool = False
+        self, name: str, dialog_id: DialogId, start: int, stop: int | None, *more: str, reverse: bool = False
     ) -> Iterator[Row]:
         """Give rows of the entries that are there now; that the dialog is there is known before the first row is asked for."""
         with reading(self._pool) as connection:
             dialog_no, length = entries.end(connection, dialog_id)
         bounds = range(max(0, start), length if stop is None else min(stop, length))
-        return entries.scan(self._pool, name, dialog_no, bounds, reverse=reverse)
+        return entries.scan(self._pool, name, dialog_no, bounds, *more, reverse=reverse)
 
     def headers(
         self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
@@ -194,6 +194,11 @@ class SqliteStore(ErasingFace):
     def holding(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[Header]:
         """Give the headers of own entries that hold beyond their place, the newest first, lazily."""
         return map(entries.header, self._scan("headers_holding", dialog_id, start, stop, reverse=True))
+
+    def of_kind(self, dialog_id: DialogId, kind: str, start: int = 0, stop: int | None = None) -> Iterator[Header]:
+        """Give the headers of own entries of one of the kinds that are looked for, the newest first, lazily."""
+        check_sought(kind)
+        return map(entries.header, self._scan("headers_of_kind", dialog_id, start, stop, kind, reverse=True))
 
     def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
         """Give numbers and bodies of own entries from `start` (inclusive) to `stop` (exclusive; None: all), lazily."""

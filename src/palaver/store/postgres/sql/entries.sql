@@ -58,6 +58,15 @@ WHERE dialog_no = %(dialog_no)s AND seq >= %(start)s AND seq < %(stop)s
   AND kind IN ('instructions', 'toolset', 'model_change', 'mode_change', 'pin', 'constraint', 'quarantine')
 ORDER BY seq DESC LIMIT %(rows)s;
 
+-- name: headers_of_kind
+-- The kinds are those of the index, and of palaver.log.SOUGHT.
+SELECT
+  seq, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, response, at, size, total, digest
+FROM entries
+WHERE dialog_no = %(dialog_no)s AND kind = %(kind)s AND seq >= %(start)s AND seq < %(stop)s
+  AND kind IN ('turn_started', 'inbox', 'invocation')
+ORDER BY seq DESC LIMIT %(rows)s;
+
 -- name: dialog_end
 -- The number of a dialog and how many own entries it holds.
 SELECT dialog_no, length FROM dialog_ends WHERE dialog_id = %s;

@@ -33,6 +33,14 @@ FROM headers INDEXED BY headers_holding
 WHERE id >= ? AND id < ? AND kind IN ('instructions', 'toolset', 'model_change', 'mode_change', 'pin', 'constraint', 'quarantine')
 ORDER BY id DESC LIMIT ?;
 
+-- name: headers_of_kind
+-- The kinds are those of the index, and of palaver.log.SOUGHT.
+SELECT
+  id & 0xffffffff, turn_head, view_base, open_turn, kind, role, number, calls, open_calls, response, at, size, total, digest
+FROM headers INDEXED BY headers_sought
+WHERE kind IN ('turn_started', 'inbox', 'invocation') AND kind = ?4 AND id >= ?1 AND id < ?2
+ORDER BY id DESC LIMIT ?3;
+
 -- name: dialog_end
 -- The number of a dialog and how many own entries it holds.
 SELECT dialog_no, coalesce((newest & 0xffffffff) + 1, 0) FROM dialog_ends WHERE dialog_id = ?;
