@@ -128,7 +128,9 @@ class ListsWords(Policy):
                     size -= ledger.meter.exchange(view.exchanges[index])
                     drops.append(index)
         said = [words(block.content) for index in drops for block in view.exchanges[index].blocks()]
-        text = " ".join(sorted({name for each in said for name in identifiers(each)})) if self.lists else "[gone]"
+        names = sorted({name for each in said for name in identifiers(each)}) if self.lists else ["[gone]"]
+        while ledger.meter.text(text := " ".join(names)) > budget.for_input // 4:
+            names = names[len(names) // 4 :]
         inserts = (Insert(before=drops[0], text=text or "[nothing]"),) if drops else ()
         return Plan(policy=self.name, drops=tuple(Drop(index=index) for index in drops), inserts=inserts)
 

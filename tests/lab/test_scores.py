@@ -43,7 +43,7 @@ def made(*found: list[ReplayRow], run: Run = RUN) -> dict[str, PolicyRow]:
 
 
 def test_a_call_that_nobody_can_send_takes_nobody_off_the_front() -> None:
-    """Those with the fewest unsent calls are compared, and no others: not the cheaper one that could not send one more."""
+    """Those with the fewest infeasible calls are compared, and no others: not the cheaper one that could not send one more."""
     found = made(
         rows("palaver", infeasible=1), rows("lllm", infeasible=2, cost=0.1), rows("cat", infeasible=1, cost=90.0)
     )
@@ -55,7 +55,7 @@ def test_a_call_that_nobody_can_send_takes_nobody_off_the_front() -> None:
 
 
 def test_who_did_not_come_to_every_end_is_not_compared_with() -> None:
-    """A policy that failed somewhere or broke a law has the fewest unsent calls of nothing: it does not set the measure."""
+    """A policy that failed somewhere or broke a law has the fewest infeasible calls of nothing: it does not set the measure."""
     failed = [*rows("lllm", 7), row("lllm", 7, status="failed")]
     found = made(rows("palaver", infeasible=1), failed, rows("cat", infeasible=1, broken=1, cost=0.1))
     assert {name for name, each in found.items() if each.best} == {"palaver"}

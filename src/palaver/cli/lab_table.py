@@ -35,7 +35,7 @@ def say_table(found: Table, out: Path | None) -> None:
     console.print(_grid(found, console.width))
     console.print(
         f"* on the front: {FRONT}. # on the front of evidence: {EVIDENCE_FRONT}. FRR: of what later calls refer to, in view, if only as a word; "
-        "+lookup: or brought back; evidence: as content. Brackets: 95 % of resampled sessions. Unsent: calls whose budget was infeasible."
+        "+lookup: or brought back; evidence: as content. Brackets: 95 % of resampled sessions. Infeasible: calls that must send more than the budget allows."
     )
     if any(row.differences for row in found.rows):
         console.print(_paired(found, console.width))
@@ -111,10 +111,10 @@ _TITLES = (
     "rules",
     "failures",
     "cuts",
-    "unsent",
+    "infeasible",
     "broken",
 )
-_NARROW = ("bill", "tokens", "FRR", "+lookup", "evidence", "cuts", "unsent", "broken")
+_NARROW = ("bill", "tokens", "FRR", "+lookup", "evidence", "cuts", "infeasible", "broken")
 
 
 def _name(row: PolicyRow, name: str, *, several: bool) -> str:

@@ -172,7 +172,7 @@ def _assumptions(settings: Settings, prices: Sheet) -> Iterator[str]:
     yield "The agent's steps are the recorded ones under every policy; what it would have done with another view nobody can know."
     stood = ", ".join(settings.stand_ins)
     yield f"No model is asked: where a system has one write a summary, there stands ({stood})."
-    yield "A call whose budget is infeasible is billed as if it had been sent with what the policy had to begin with."
+    yield "An infeasible call, which must send more than its budget allows, is billed as if it had been sent with what the policy had to begin with."
 
 
 def _of(run: Run, valid: tuple[str, ...]) -> str:

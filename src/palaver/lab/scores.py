@@ -176,8 +176,8 @@ def _share(run: Run, both: Sequence[tuple[ReplayRow, ReplayRow]], bill: str, kep
 
     Of the same sessions the references are the same, so what is kept is compared as it is counted.
     """
-    unsent = [sum(row.infeasible for row in rows) for rows in zip(*both, strict=True)]
-    if unsent[0] > unsent[1] or len(both) < _SOME:
+    infeasible = [sum(row.infeasible for row in rows) for rows in zip(*both, strict=True)]
+    if infeasible[0] > infeasible[1] or len(both) < _SOME:
         return None
     one, other = (
         [(SCORES[bill][1](row)[0], SCORES[kept][1](row)[0]) for row in rows] for rows in zip(*both, strict=True)
@@ -194,7 +194,7 @@ _SOME = 2
 
 
 def able(rows: Iterable[PolicyRow]) -> tuple[PolicyRow, ...]:
-    """Give the policies that can be compared: replayed on every session, with the fewest unsent calls, and none that broke a law.
+    """Give the policies that can be compared: replayed on every session, with the fewest infeasible calls, and none that broke a law.
 
     A call may be too large for any policy; then none could send it, and that is nobody's fault. Who could not send what another one could has kept
     nothing there and paid for nothing: its figures are of something else.
