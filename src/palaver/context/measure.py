@@ -7,7 +7,6 @@ with it, and never adds up what calls were billed.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -94,7 +93,7 @@ class Measure(ABC):
         self._blocks: dict[int, tuple[Content, Share]] = {}
         self._exchanges: dict[int, tuple[Exchange, Share]] = {}
         self._schemas: tuple[Sequence[ToolSpec], int] | None = None
-        self._views: deque[tuple[View, Size]] = deque(maxlen=_VIEWS)
+        self._views: tuple[tuple[View, Size], ...] = ()  # replaced and never changed, for threads that measure at once
         self.acts = Known()
 
     @property
@@ -136,7 +135,7 @@ class Measure(ABC):
             if known is view:
                 return size
         size = self._view(view)
-        self._views.append((view, size))
+        self._views = ((view, size), *self._views)[:_VIEWS]
         return size
 
     def _view(self, view: View) -> Size:

@@ -39,7 +39,7 @@ class Made(Sequence[Called]):
     The values that come of one another share their calls, each the first so many of them: a conversation has as many values as calls.
     """
 
-    __slots__ = ("_all", "_by_dialog", "_count")
+    __slots__ = ("_all", "_by_dialog", "_count", "_end")
 
     def __init__(self, calls: Iterable[Called] = ()) -> None:
         """Take calls."""
@@ -49,6 +49,8 @@ class Made(Sequence[Called]):
         for call in calls:
             self._add(call)
         self._count = len(self._all)
+        # who takes it goes on with the calls that are shared; one only, also of threads that ask at once
+        self._end = [None]
 
     def _add(self, call: Called) -> None:
         entries, numbers = self._by_dialog.setdefault(call.place.dialog, ([], []))
@@ -58,7 +60,9 @@ class Made(Sequence[Called]):
 
     def then(self, *calls: Called) -> Made:
         """Give these calls and further ones."""
-        if self._count < len(self._all):
+        try:
+            self._end.pop()
+        except IndexError:  # others went on from here before
             return Made((*self, *calls))
         more = Made()
         more._all, more._by_dialog = self._all, self._by_dialog
