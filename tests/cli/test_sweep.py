@@ -28,17 +28,31 @@ class Dies(SqliteStore):
 
 session = Session.create(SqliteStore(sys.argv[1]), "talk")
 session.root.put_image(b"\\x89PNG\\r\\n\\x1a\\n" + bytes(30))
-Session.open("talk", Dies(sys.argv[1])).root.put_image(b"\\x89PNG\\r\\n\\x1a\\n" + bytes(40))
+picture = b"\\x89PNG\\r\\n\\x1a\\n" + bytes(40)
+if sys.argv[2] == "by itself":
+    session.store.put_blob(picture)
+Session.open("talk", Dies(sys.argv[1])).root.put_image(picture)
 """
 
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Let a writer be killed between putting a picture and the entry that names it, and give the folder of the store."""
+    """Let a writer that puts a picture by itself be killed before the entry that names it, and give the folder of the store."""
     folder = tmp_path_factory.mktemp("left")
-    ended = subprocess.run([sys.executable, "-c", DIES, str(folder / "store.db")], check=False)
-    assert ended.returncode == -signal.SIGKILL
+    _dies(folder / "store.db", "by itself")
     return folder
+
+
+def _dies(store: Path, how: str) -> None:
+    ended = subprocess.run([sys.executable, "-c", DIES, str(store), how], check=False)
+    assert ended.returncode == -signal.SIGKILL
+
+
+def test_a_dialogs_writer_that_dies_leaves_nothing(tmp_path: Path) -> None:
+    """A picture and the entry that names it are one step: who is killed between the two leaves neither."""
+    _dies(tmp_path / "store.db", "together")
+    with SqliteStore(tmp_path / "store.db") as store:
+        assert (list(store.strays()), len(list(store.blob_ids()))) == ([], 1)
 
 
 @pytest.fixture

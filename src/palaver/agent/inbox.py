@@ -10,6 +10,7 @@ from palaver.log import Entry, Handle, draft
 from palaver.log.entries import MessageEntry
 from palaver.messages import FrozenDict, Message
 from palaver.store import Store
+from palaver.store.keeping import keeping
 
 __all__ = ["beside", "deliveries"]
 
@@ -17,9 +18,8 @@ __all__ = ["beside", "deliveries"]
 def beside(store: Store, dialog_id: DialogId, entry: Entry) -> Handle:
     """Write an entry beside the turn. No dialog's object is touched: another thread may be using it."""
     ready, payloads = draft(entry)
-    for payload in payloads.values():
-        store.put_blob(payload)
-    return Handle(dialog_id, store.annotate(dialog_id, ready).seq)
+    with keeping(store, payloads.values()):
+        return Handle(dialog_id, store.annotate(dialog_id, ready).seq)
 
 
 def deliveries(inbox: Mapping[int, Message], dialog_id: DialogId) -> tuple[MessageEntry, ...]:

@@ -99,9 +99,7 @@ def copy_store(source: Store, target: Store, progress: Progress = lambda _what, 
         raise InvalidInput("One of the stores is of a kind that cannot be copied.")
     if source is target or (source.url == target.url and source.url != "memory:"):
         raise InvalidInput("A store cannot be copied into itself.", hint="Name two stores.")
-    for blob in source.blob_ids():
-        if not target.has_blob(blob):
-            target.put_blob(source.blob(blob))
+    _copy_payloads(source, target)
     ids = _session_ids(source)
     refused = list(_carry_erasures(source, target))
     written = 0
@@ -111,7 +109,14 @@ def copy_store(source: Store, target: Store, progress: Progress = lambda _what, 
             written += _copy_session(source, target, session_id)
         except (InvalidInput, Erased) as error:
             refused.append(f"session {session_id}: {error.message}")
+    _copy_payloads(source, target)  # what an erasure or a sweep of the target took meanwhile; now it is named there
     return replace(_prove(source, target, ids, progress, refused), written=written)
+
+
+def _copy_payloads(source: Copyable, target: Copyable) -> None:
+    for blob in source.blob_ids():
+        if not target.has_blob(blob):
+            target.put_blob(source.blob(blob))
 
 
 def _carry_erasures(source: Store, target: Store) -> Iterator[str]:

@@ -180,6 +180,7 @@ class _Taking:
         self._entries = 0
         self._pending: list[tuple[bool, Draft]] = []
         self._held = 0
+        self._blobs: list[BlobId] = []
 
     def take(self, frames: Iterator[Frame]) -> Taken:
         for frame in frames:
@@ -202,9 +203,16 @@ class _Taking:
         self._flush()
         if self._record is None:
             raise InvalidBundle(f"{self._name} holds no session.")
+        self._require_payloads()
         whole = {"metadata": dict(self._record.metadata)} if self._begun else {}
         self._store.update_session(self._record.session_id, trashed_at=None, root=self._record.root, **whole)
         return Taken(self._record.session_id, self._dialogs, self._entries)
+
+    def _require_payloads(self) -> None:
+        """Refuse to call whole what a sweep took from, in a taking that lasted longer than its age; now everything is named, and stays."""
+        if not all(map(self._store.has_blob, self._blobs)):
+            told = f"While {self._name} was taken, payloads of it were swept from the store."
+            raise StoreError(told, hint="Take it again: what is there stays.")
 
     def _session(self, payload: bytes) -> None:
         self._record = record = _value(SessionRecord, self._fields(payload))
@@ -216,7 +224,7 @@ class _Taking:
             self._store.create_session(hidden)
 
     def _blob(self, payload: bytes) -> None:
-        self._store.put_blob(payload)
+        self._blobs.append(self._store.put_blob(payload))
 
     def _node(self, payload: bytes) -> None:
         self._flush()

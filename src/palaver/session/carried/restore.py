@@ -39,14 +39,19 @@ def restore(store: Store, session: SessionRecord, dialogs: Sequence[Carried]) ->
     lengths: dict[DialogId, int] = {}
     gaps = any(carried.gaps for carried in dialogs)
     for carried in dialogs:
-        for payload in carried.payloads:
-            store.put_blob(payload)
+        _put(store, carried.payloads)
         made = store.create_dialog(_fitting(store, carried.node, lengths, gaps=gaps))
         fill = _take if carried.gaps else _fill
         lengths[made.dialog_id] = fill(store, made.dialog_id, carried.lines)
+        _put(store, carried.payloads)  # what an erasure or a sweep took meanwhile; now it is named
     first = next((carried.node.dialog_id for carried in dialogs if carried.node.parent_id not in lengths), None)
     root = session.root if session.root in lengths else first
     store.update_session(session.session_id, root=root)
+
+
+def _put(store: Store, payloads: Iterable[bytes]) -> None:
+    for payload in payloads:
+        store.put_blob(payload)
 
 
 def _fitting(store: Store, node: Node, lengths: Mapping[DialogId, int], *, gaps: bool) -> Node:

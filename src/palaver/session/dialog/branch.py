@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Self, TextIO
 
@@ -17,6 +17,7 @@ from palaver.session.carried.follower import Follower
 from palaver.session.reading.marks import labels_in, pins_in
 from palaver.session.reading.recalling import recall, whole
 from palaver.session.reading.transcript import Messages, Stretch, stretches
+from palaver.store.keeping import keeping
 from palaver.store.protocol import Store
 
 __all__ = ["Branch"]
@@ -171,9 +172,8 @@ class Branch:
             media += payloads.values()
             continues = ready.response or continues
             drafts.append(ready)
-        self._keep(media)
-        headers = self.store.append(self.dialog_id, drafts, self._last.turn_head)
-        self._keep(media)
+        with keeping(self.store, media):
+            headers = self.store.append(self.dialog_id, drafts, self._last.turn_head)
         if headers:
             self._last = headers[-1]
             self._tell()
@@ -188,15 +188,9 @@ class Branch:
             IllegalEntry: It may not stand there.
         """
         ready, payloads = draft(entry)
-        self._keep(payloads.values())
-        header = self.store.annotate(self.dialog_id, ready)
-        self._keep(payloads.values())
+        with keeping(self.store, payloads.values()):
+            header = self.store.annotate(self.dialog_id, ready)
         return self._took(header)
-
-    def _keep(self, media: Iterable[bytes]) -> None:
-        """Make media durable before an entry names them; and again behind it, should an erasure of others that showed them have come between."""
-        for payload in media:
-            self.store.put_blob(payload)
 
     def _took(self, header: Header) -> Handle:
         """Take note of an entry that was written beside the turn."""

@@ -23,10 +23,6 @@ INSERT INTO files VALUES (%s, %s) ON CONFLICT (session_no, path) DO NOTHING;
 -- name: files_of
 SELECT path FROM files WHERE session_no = %s ORDER BY path;
 
--- name: writers_out
--- Until the end of the transaction nobody else writes an entry, a payload, a dialog or a source; reading goes on.
-LOCK TABLE sessions, dialogs, entries, blobs, sources, indexed, texts, tokens IN SHARE ROW EXCLUSIVE MODE;
-
 -- name: entry_set
 UPDATE entries SET kind = %s, size = %s, total = %s, digest = %s, body = %s WHERE dialog_no = %s AND seq = %s;
 
