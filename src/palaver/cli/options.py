@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, TypeAlias
+from functools import wraps
+from typing import Annotated, Any, Concatenate, TypeAlias, TypeVar
 
 import typer
 
@@ -33,6 +35,32 @@ DialogOption: TypeAlias = Annotated[
         "with its newest entry.",
     ),
 ]
+
+
+Asked = TypeVar("Asked")
+
+
+def worded(kind: Callable[..., Asked]) -> Callable[[Callable[Concatenate[Asked, ...], int]], Callable[..., int]]:
+    """Have a command take the fields of a value as words of its own, before its others: an option is written down once, in the value.
+
+    Args:
+        kind: The class of the value, whose fields say in their annotations which options they are.
+    """
+    fields = inspect.signature(kind, eval_str=True).parameters
+
+    def faced(command: Callable[Concatenate[Asked, ...], int]) -> Callable[..., int]:
+        whole = inspect.signature(command, eval_str=True)
+
+        @wraps(command)
+        def run(**words: Any) -> int:  # noqa: ANN401 - what Typer makes of what was typed
+            asked = kind(**{name: words.pop(name) for name in fields})
+            return command(asked, **words)
+
+        others = list(whole.parameters.values())[1:]
+        vars(run)["__signature__"] = whole.replace(parameters=[*fields.values(), *others])
+        return run
+
+    return faced
 
 
 @contextmanager

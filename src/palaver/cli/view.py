@@ -11,7 +11,7 @@ import typer
 
 from palaver.cli.calls import numbered
 from palaver.cli.dialogs import dialog_of
-from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, opened
+from palaver.cli.options import DialogOption, JsonOption, SessionArgument, StoreOption, opened, worded
 from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, write
@@ -36,31 +36,33 @@ _NO_LIMIT = 10**9
 """A budget that nothing exceeds, in tokens."""
 
 
-def run(
-    session: SessionArgument,
-    *,
-    dialog: DialogOption = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What the words of the command ask for; each says in its help what it is."""
+
+    session: SessionArgument
+    dialog: DialogOption = None
     at: Annotated[
         int | None, typer.Option("--at", metavar="SEQ", min=0, help="As it was after this entry of the dialog.")
-    ] = None,
-    by: Annotated[
+    ] = None
+    policy: Annotated[
         str | None,
         typer.Option(
             "--policy",
             metavar="P",
             help=f"One of: {', '.join(POLICIES)}. Default: {DEFAULT_POLICY} with --budget, else what the recorded agent saw.",
         ),
-    ] = None,
+    ] = None
     budget: Annotated[
         int | None, typer.Option("--budget", metavar="N", min=1, help="Tokens the request may occupy.")
-    ] = None,
+    ] = None
     wire: Annotated[
         str | None, typer.Option("--wire", metavar="PROFILE", help=f"Compile for: {', '.join(PROFILES)}.")
-    ] = None,
-    model: Annotated[str, typer.Option("--model", metavar="M", help="The model; default: the session's own.")] = "",
+    ] = None
+    model: Annotated[str, typer.Option("--model", metavar="M", help="The model; default: the session's own.")] = ""
     then: Annotated[
         str | None, typer.Option("--then", metavar="TEXT", help="The user's next words, put after the view.")
-    ] = None,
+    ] = None
     call: Annotated[
         int | None,
         typer.Option(
@@ -69,16 +71,17 @@ def run(
             min=1,
             help="What the model saw at this call: the request that was sent, to the byte.",
         ),
-    ] = None,
+    ] = None
     explain: Annotated[
         bool, typer.Option("--explain", help="Say of everything left out why, and how to bring it back.")
-    ] = False,
+    ] = False
     redact: Annotated[
         bool, typer.Option("--redact", help="Take keys and tokens out of what is shown; the store keeps them.")
-    ] = False,
-    store: StoreOption = None,
-    json: JsonOption = False,
-) -> int:
+    ] = False
+
+
+@worded(Asked)
+def run(asked: Asked, *, store: StoreOption = None, json: JsonOption = False) -> int:
     """Compute what the model sees: by default as the recorded agent saw it, `--policy full` for everything.
 
     With --wire the request of a provider, validated against its rules. A session that ends on the assistant's words is a history; with
@@ -86,21 +89,8 @@ def run(
     of a recorded model call (`calls` lists them), or 4 when it cannot be given back.
     """
     with opened(store) as there:
-        found = _found(there, session, redact=redact)
-        source = found.store
-        dialog_id = dialog_of(found, dialog)
-        if call is None:
-            _check(source, dialog_id, at)
-            view = fold(source, dialog_id, at, whole=by == _WHOLE)
-            asked = model or view.model or profile(wire or "openai-chat").model
-            seen = _seen(view, asked, by, budget, _known(found, dialog_id, asked, at))
-            request = None if wire is None else _request(source, seen, wire, then)
-        else:
-            _alone({"--at": at, "--policy": by, "--budget": budget, "--wire": wire, "--model": model, "--then": then})
-            past = numbered(found.dialog(dialog_id).invocations, call)
-            seen, request = _seen(past.view(), past.model, None, None), past.request()
-            if past.decision is not None:
-                seen = replace(seen, notes=sentences(past.decision))
+        found = _found(there, asked.session, redact=asked.redact)
+        seen, request = _computed(found, asked) if asked.call is None else _recorded(found, asked, asked.call)
         if request is not None:
             request.check()
         if json:
@@ -110,7 +100,7 @@ def run(
         else:
             for text in markdown(found.record, seen.view):
                 write(text)
-        if explain and not json:
+        if asked.explain and not json:
             _explain(seen, request)
     return Exit.OK
 
@@ -121,6 +111,33 @@ def _found(store: Store, reference: str, *, redact: bool) -> Session:
     return (
         Session.open(found.session_id, redacted_copy(store, found.session_id, PatternRedactor())) if redact else found
     )
+
+
+def _computed(found: Session, asked: Asked) -> tuple[_Seen, Request | None]:
+    """Give what the model sees, as it is asked for, and the request where one is."""
+    dialog_id = dialog_of(found, asked.dialog)
+    _check(found.store, dialog_id, asked.at)
+    view = fold(found.store, dialog_id, asked.at, whole=asked.policy == _WHOLE)
+    model = asked.model or view.model or profile(asked.wire or "openai-chat").model
+    seen = _seen(view, model, asked.policy, asked.budget, _known(found, dialog_id, model, asked.at))
+    return seen, None if asked.wire is None else _request(found.store, seen, asked.wire, asked.then)
+
+
+def _recorded(found: Session, asked: Asked, call: int) -> tuple[_Seen, Request]:
+    """Give what the model saw at a past call, and what was sent."""
+    _alone(
+        {
+            "--at": asked.at,
+            "--policy": asked.policy,
+            "--budget": asked.budget,
+            "--wire": asked.wire,
+            "--model": asked.model,
+            "--then": asked.then,
+        }
+    )
+    past = numbered(found.dialog(dialog_of(found, asked.dialog)).invocations, call)
+    seen = _seen(past.view(), past.model, None, None)
+    return seen if past.decision is None else replace(seen, notes=sentences(past.decision)), past.request()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from palaver.cli.chat.compacting import POLICY
 from palaver.cli.chat.servers import Servers, declared
 from palaver.cli.chat.talk import MODEL, Talk
 from palaver.cli.chat.tool_files import tools_of
+from palaver.cli.chat.wanted import Wanted
 from palaver.cli.compacting import summarizer_of
 from palaver.context import policy
 from palaver.context.triggers import Tokens
@@ -27,58 +28,50 @@ from palaver.session.memory import SubjectMemory
 from palaver.store import Store
 from palaver.tools import MCP, Function, Toolbox
 
-__all__ = ["Wanted", "prepared"]
+__all__ = ["prepared"]
 
 _AGENT = "assistant"
-_COMPARED = 1000  # newest sessions whose names are compared with a new one
 """The name of the agent where no configuration gives one."""
+
+_COMPARED = 1000
+"""How many of the newest sessions' names are compared with a new one."""
 
 _ID = re.compile(r"(?=.*[0-9])[0-9a-f]{6,32}")
 """What looks like an id or the first digits of one: no session is made of that name."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What the words of the command ask for."""
-
-    model: str | None = None
-    tools: Sequence[Path] = ()
-    mcp: Sequence[str] = ()
-    system: str | None = None
-    config: Path | None = None
-    agent: str | None = None
-    policy: str | None = None
-    budget: int | None = None
-    summarizer: str | None = None
-    session: str | None = None
-    subject: str | None = None
-    notes: list[str] = field(default_factory=list)
-
-
 @contextmanager
-def prepared(wanted: Wanted, store: Store) -> Iterator[Talk]:
+def prepared(wanted: Wanted, store: Store, tell: Callable[[str], object]) -> Iterator[Talk]:
     """Give the chat; its servers are left at the end of the block. The session is made with the first message.
+
+    Args:
+        wanted: What the words of the command ask for.
+        store: Where everything lies.
+        tell: Is told what is worth knowing before the first word, when all else is in order.
 
     Raises:
         PalaverError: Something that was named is not there, or cannot be used.
     """
-    session = _session(wanted, store)
+    notes: list[str] = []
+    session = _session(wanted, store, notes)
     _check_words(wanted)
-    functions = tuple(each for path in wanted.tools for each in tools_of(path))
+    functions = tuple(each for path in wanted.tools or () for each in tools_of(path))
     if wanted.config is None:
         agent, servers = _plain(wanted, session, store)
     else:
         agent, servers = _configured(wanted, wanted.config, store)
     spec = _have_answer(wanted, session, agent)
     _shape(wanted, agent)
-    subject = _subject(wanted, session, agent)
+    subject = _subject(wanted, session, agent, notes)
     talk = Talk(agent, store, spec=spec, name=wanted.session or "", workdir=str(Path.cwd()), subject=subject)
-    connected = Servers((*servers, *declared(wanted.mcp)))
+    connected = Servers((*servers, *declared(wanted.mcp or ())))
     try:
         connected.connect()
         agent.tools = _together((*agent.tools, *functions, *connected.functions))
         if session is not None:
             talk.take_up(session)
+        for note in notes:
+            tell(note)
         yield talk
     finally:
         connected.close()
@@ -168,7 +161,7 @@ def _shape(wanted: Wanted, agent: Agent) -> None:
         agent.compact = replace(how, summarizer=summarizer_of(wanted.summarizer, agent.store))
 
 
-def _subject(wanted: Wanted, session: Session | None, agent: Agent) -> str:
+def _subject(wanted: Wanted, session: Session | None, agent: Agent, notes: list[str]) -> str:
     """Give whose data the session is; where nobody says so, what an agent remembers stays in it, and that is told.
 
     Raises:
@@ -180,16 +173,14 @@ def _subject(wanted: Wanted, session: Session | None, agent: Agent) -> str:
         raise InvalidInput(f"The session {session.name!r} is {whose}.", hint="--subject is for a new session.")
     subject = wanted.subject or has
     if isinstance(agent.memory, SubjectMemory) and not subject:
-        wanted.notes.append(
-            "What the agent remembers stays in this session: --subject WHO has it remember WHO in all of his."
-        )
+        notes.append("What the agent remembers stays in this session: --subject WHO has it remember WHO in all of his.")
     return subject
 
 
 # --- which session --------------------------------------------------------------------------------------------------------------
 
 
-def _session(wanted: Wanted, store: Store) -> Session | None:
+def _session(wanted: Wanted, store: Store, notes: list[str]) -> Session | None:
     """Find the session that is named. A name that no session has is that of the new one, and it is said so; what looks like an id is not.
 
     Raises:
@@ -207,7 +198,7 @@ def _session(wanted: Wanted, store: Store) -> Session | None:
         names = sorted({record.name for record in store.sessions(limit=_COMPARED)})
         near = get_close_matches(name, names, n=1)
         also = f" (There is one called {near[0]!r}.)" if near else ""
-        wanted.notes.append(f"A new session, called {name!r}.{also}")
+        notes.append(f"A new session, called {name!r}.{also}")
         return None
     if not store.nodes(found.session_id):
         raise NotFound(name, what="session with a dialog")
