@@ -148,9 +148,7 @@ def test_the_evidence_of_long_histories(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_all_stands_for_all_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """`all` may stand beside others, and is not more than the names that are not named besides."""
-    path = tmp_path / "empty.jsonl"
-    path.write_bytes(b"")
-    assert lab(path, "--policies", "all,full", "--json") == 1
+    assert lab(coding(tmp_path / "one.jsonl", rounds=1), "--policies", "all,full", "--json") == 0
     policies = json.loads(capsys.readouterr().out)["run"]["policies"]
     assert sorted(policies) == sorted(POLICIES)
     assert policies[-1] == "full"

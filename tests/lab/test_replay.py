@@ -131,8 +131,9 @@ def test_an_unlawful_policy_is_named_and_not_replayed(tmp_path: Path) -> None:
 
 def test_a_policy_for_which_the_window_is_too_small_is_named(tmp_path: Path) -> None:
     """Where a system's own division leaves no room, it is said, and the others are replayed."""
-    found = run(tmp_path / "out", coding(tmp_path / "one.jsonl", rounds=3), policies=("full", "claude-code"))
-    row = next(row for row in found.rows if row.policy == "claude-code")
+    small = "claude-code(reserve=20000)"
+    found = run(tmp_path / "out", coding(tmp_path / "one.jsonl", rounds=3), policies=("full", small))
+    row = next(row for row in found.rows if row.policy == small)
     assert (row.status, row.sessions) == ("invalid", 0)
     assert any("cannot hold what must be sent" in problem.text for problem in found.problems)
 
