@@ -14,6 +14,7 @@ from typing import Any, Generic, Self, TypeVar
 from palaver.errors import StoreBusy, StoreClosed, StoreError, StoreReadOnly
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Draft, Header, Node
+from palaver.store.blocks import require_no_block
 from palaver.store.protocol import Durability, SessionRecord, SourceRecord, Store
 
 MOST_TOGETHER = 256
@@ -122,6 +123,8 @@ def _work(store: Store, queue: SimpleQueue[_Job[Any] | None]) -> None:
 class AsyncStore:
     """The writes of a store, for asyncio: each awaits its own outcome, and those that wait together share one flush.
 
+    Inside `with store.together()` none can be made: the writer thread would wait for the block, and the block for it.
+
     A write that returned is as durable as the store says. One that fails (a `Conflict`, say) fails alone. A caller that is cancelled before
     its write began has written nothing; one that is cancelled later learns of it when the write has ended: nothing is written after that.
 
@@ -144,6 +147,7 @@ class AsyncStore:
         self._lock = Lock()
 
     async def _do(self, write: Callable[[], T]) -> T:
+        require_no_block(self.store, "A write through an AsyncStore")
         job = _Job(write)
         self._submit(job)
         try:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from threading import RLock
+from threading import RLock, get_ident
 from types import TracebackType
 from typing import Any, Self
 
@@ -122,6 +122,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._guard = _Guard()
+        self._block: int | None = None  # the thread that is inside a block
         self._sessions: dict[SessionId, SessionRecord] = {}
         self._logs: dict[DialogId, _Log] = {}
         self._blobs: dict[BlobId, bytes] = {}
@@ -140,6 +141,7 @@ class MemoryStore:
             leases, gone = dict(self._leases), dict(self._gone)
             receipts, files, times = dict(self._receipts), dict(self._files), dict(self._times)
             logs = {dialog_id: (log, len(log.headers), len(log.texts)) for dialog_id, log in self._logs.items()}
+            outer, self._block = self._block, get_ident()
             try:
                 yield
             except BaseException:  # an interrupt, too, is undone
@@ -147,6 +149,13 @@ class MemoryStore:
                 self._gone, self._receipts, self._files, self._times = gone, receipts, files, times
                 self._logs = {dialog_id: log.cut(headers, texts) for dialog_id, (log, headers, texts) in logs.items()}
                 raise
+            finally:
+                self._block = outer
+
+    @property
+    def in_block(self) -> bool:
+        """Whether this thread is inside a block."""
+        return self._block == get_ident()
 
     # --- sessions -------------------------------------------------------------------------------------------------------------
 

@@ -149,6 +149,11 @@ class Store(Reader, Protocol):
         """
         ...
 
+    @property
+    def in_block(self) -> bool:
+        """Whether this thread is inside a block of `together`: what it waits for in another thread must not write."""
+        ...
+
     # --- sessions -------------------------------------------------------------------------------------------------------------
 
     def create_session(self, record: SessionRecord) -> None:

@@ -115,6 +115,11 @@ class PostgresStore(ErasingFace):
         """Make one durable step of the writes that this thread makes inside the block."""
         return together(self._pool)
 
+    @property
+    def in_block(self) -> bool:
+        """Whether this thread is inside a block."""
+        return self._pool.block() is not None
+
     # --- sessions -------------------------------------------------------------------------------------------------------------
 
     def create_session(self, record: SessionRecord) -> None:

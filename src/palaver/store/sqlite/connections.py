@@ -210,6 +210,11 @@ def _mine(pool: Connections) -> apsw.Connection | None:
     return block.connection if block is not None and block.thread == get_ident() else None
 
 
+def in_block(pool: Connections) -> bool:
+    """Tell whether this thread has a block open."""
+    return _mine(pool) is not None
+
+
 def reading(pool: Connections) -> AbstractContextManager[apsw.Connection]:
     """Lend a connection for one read; inside a block of this thread, the one that sees what was written in it."""
     mine = _mine(pool)

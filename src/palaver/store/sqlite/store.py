@@ -23,7 +23,7 @@ from palaver.store.lease import Change, Lease
 from palaver.store.protocol import Capability, Durability, Hit, SessionRecord, SourceRecord
 from palaver.store.records import check_drafts, check_prefix, check_sought, checked, checked_prefix
 from palaver.store.sqlite import entries, erasing, leases, search, sessions, tree, verifying
-from palaver.store.sqlite.connections import Connections, reading, together, writing
+from palaver.store.sqlite.connections import Connections, in_block, reading, together, writing
 from palaver.store.sqlite.opening import Opener, prepare
 from palaver.store.sqlite.rows import BEFORE_ALL, SqliteRows, rows_of
 from palaver.store.sqlite.statements import Row, statements
@@ -89,6 +89,11 @@ class SqliteStore(ErasingFace):
     def together(self) -> AbstractContextManager[None]:
         """Make one durable step of the writes that this thread makes inside the block."""
         return together(self._pool)
+
+    @property
+    def in_block(self) -> bool:
+        """Whether this thread is inside a block."""
+        return in_block(self._pool)
 
     # --- sessions -------------------------------------------------------------------------------------------------------------
 

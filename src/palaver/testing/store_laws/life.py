@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Thread
 
 import pytest
@@ -260,6 +261,24 @@ class TogetherLaws(LawGroup):
             assert other.last(begun.dialog).seq == -1
         assert other.last(begun.dialog).seq == 0
         other.close()
+
+    def test_a_thread_is_told_that_it_is_inside_a_block(self, begun: Begun) -> None:
+        """`in_block` is true inside a block, an inner one and one that raised included, in the thread that opened it and in no other."""
+        seen = [begun.store.in_block]
+
+        def look() -> None:
+            seen.append(begun.store.in_block)
+
+        with begun.store.together():
+            with suppress(ZeroDivisionError), begun.store.together():
+                look()
+                raise ZeroDivisionError
+            look()
+            thread = Thread(target=look)
+            thread.start()
+            thread.join()
+        look()
+        assert seen == [False, True, True, False, False]
 
     def test_other_threads_write_afterwards(self, begun: Begun) -> None:
         """A writer of another thread waits for the end of the block, and then writes."""

@@ -1,0 +1,26 @@
+"""Blocks of `together`, and what cannot be done inside one."""
+
+from __future__ import annotations
+
+from palaver.errors import InvalidInput
+from palaver.store.protocol import Store
+
+__all__ = ["require_no_block"]
+
+
+def require_no_block(store: Store, what: str) -> None:
+    """Refuse what is done in several threads inside a block of one: the others would wait for its end, and it for them.
+
+    Args:
+        store: The store that will be written to, or read from, in other threads.
+        what: What is refused, as the subject of a sentence.
+
+    Raises:
+        InvalidInput: This thread is inside a block of the store.
+    """
+    if store.in_block:
+        raise InvalidInput(
+            f"{what} cannot be done inside `with store.together()`: it works in other threads too, which see nothing of what the block has "
+            "written and cannot write before the block ends.",
+            hint="End the block first. Each step of it is durable by itself; a block belongs around writes alone, with no await in it.",
+        )
