@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from palaver.context import POLICIES, fit
+from palaver.context import POLICIES, ContextManager, fit
+from palaver.context.presets import Letta
 from palaver.errors import InfeasibleBudget, InvalidHandle, InvalidInput, InvalidMessage, UnknownHandle
 from palaver.messages import UserMessage
 from palaver.tokens import Budget
@@ -475,3 +477,32 @@ def test_a_refusal_is_no_empty_message() -> None:
     assert fitted.messages[1] is messages[1]
     assert not fitted.omitted
     assert not fitted.report.changes
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"type": "letta", "max_tokens": 8_000},
+        {"type": "dynamiq", "max_token_context_length": 8_000},
+        {"type": "pi", "reserve_tokens": 120_000},
+        Letta("gpt-4o", max_tokens=8_000),
+    ],
+)
+def test_without_a_budget_the_policys_own_is_kept(policy: ContextManager | Mapping[str, object]) -> None:
+    """What the words of a policy say of the room counts in `fit` as it does for a dialog; a budget given beside it counts instead."""
+    messages: list[dict[str, str]] = []
+    for number in range(30):
+        messages += [{"role": "user", "content": f"go {number}"}, {"role": "assistant", "content": "word " * 500}]
+    messages.append({"role": "user", "content": "now"})
+    assert fit(messages, model="gpt-4o", policy=policy).tokens <= 8_000
+    assert fit(messages, model="gpt-4o", policy=policy, budget=100_000).omitted == ()
+
+
+def test_the_threshold_of_a_preset_is_that_of_its_original() -> None:
+    """Claude Code compacts at 167,000 of 200,000 tokens: a list of 170,000 is cut by it, and by a policy without a threshold of its own it is not."""
+    messages = [{"role": role, "content": "word " * 1_000} for _ in range(68) for role in ("user", "assistant")]
+    messages += [{"role": "user", "content": "word " * 1_500}]
+    count = fit(messages, model="claude-sonnet-4-5", dialect_name="anthropic", policy="palaver")
+    assert 167_000 < count.tokens < 178_000
+    assert count.omitted == ()
+    assert fit(messages, model="claude-sonnet-4-5", dialect_name="anthropic", policy="claude-code").tokens < 167_000

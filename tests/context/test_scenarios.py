@@ -278,6 +278,16 @@ def test_t3_a_small_window_never_leaves_a_threshold_of_nothing(tokens: int) -> N
     assert budget.buffer <= tokens // 3
 
 
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_t3_no_constant_of_an_original_fills_a_small_window(name: str) -> None:
+    """Made for windows of 200,000 tokens, a preset keeps at most half of a small one for the answer, and a third of the rest free."""
+    for tokens in (1_000, 4_096, 8_192, 16_385):
+        for made in (policy({"type": name, "max_tokens": tokens}, "claude-sonnet-4-5"), policy(name, "gpt-4")):
+            assert isinstance(made, Policy)
+            assert made.budget.for_input >= made.budget.window // 3
+    assert fit([{"role": "user", "content": "hi"}], model="gpt-4", policy=name).omitted == ()
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_t11_a_prompt_that_waits_is_never_lost(name: str) -> None:
     """The user's newest words are in the view word for word at every budget that can hold them."""

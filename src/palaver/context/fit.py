@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
-from palaver.context.compose import Composed, Planner, compose
+from palaver.context.compose import Composed, compose
 from palaver.context.fitting.dialect import Dialect, dialect, tool_specs
 from palaver.context.fitting.given import dicts_of, items_of
 from palaver.context.fitting.listing import LIST, listed
@@ -15,7 +15,7 @@ from palaver.context.fitting.output import Source, output, reread
 from palaver.context.ledger import Ledger
 from palaver.context.limits import within_profile
 from palaver.context.managed import planner
-from palaver.context.manager import ContextManager
+from palaver.context.manager import ContextManager, Policy
 from palaver.context.measure import Meter, Size
 from palaver.context.registry import policy as named
 from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage, UnknownHandle
@@ -99,8 +99,9 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
         system: Instructions sent beside the list: a text, Anthropic's list of text blocks, or Gemini's content.
         tools: The schemas sent beside it; they take room too.
         policy: A name, a configuration, or a context manager.
-        budget: The room: a `Budget`, the number of tokens that the request may occupy, or words that `Budget.parse` reads; the
-            model's window unless given, with room for the answer. The bytes and images that the provider takes are kept to besides.
+        budget: The room: a `Budget`, the number of tokens that the request may occupy, or words that `Budget.parse` reads; unless
+            given, the policy's own for the model, and of a context manager without one the model's window with room for the answer.
+            The bytes and images that the provider takes are kept to besides.
         pinned: The places in the list of messages that must stay in, counted from 0.
         dialect_name: `openai-chat`, `openai-responses`, `anthropic` or `gemini`; found from the list unless given.
         counter: What counts the tokens; the model's own counter unless given.
@@ -126,18 +127,20 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
         )
     source = Source(given, read, before, said, profile(said.name, model), model, foreign=_foreign(said, model))
     meter = Meter(counter or counter_of(model))
+    manager = _manager(policy, model)
 
     def written(room: Budget) -> _Written:
-        composed = compose(before, _planner(policy, model), room, meter.counter, ledger=Ledger(meter=meter))
+        composed = compose(before, planner(manager), room, meter.counter, ledger=Ledger(meter=meter))
         out, beside, changes = output(source, composed.view)
         instructions = _with(system, beside)
         size = meter.view(listed(reread(source, out), system=_text(instructions), tools=tool_specs(schemas)))
         return _Written(composed, out, instructions, changes, size)
 
-    done = _within(within_profile(Budget.parse(budget, model), source.profile), written)
-    own = {id(message): item for message, item in zip(given, items, strict=True)}
+    own = manager.budget_for(model) if budget is None and isinstance(manager, Policy) else budget
+    done = _within(within_profile(Budget.parse(own, model), source.profile), written)
+    theirs = {id(message): item for message, item in zip(given, items, strict=True)}
     return Fit(
-        messages=[own.get(id(message), message) for message in done.messages],
+        messages=[theirs.get(id(message), message) for message in done.messages],
         system=done.system,
         report=Report((*_repairs(done.composed.view, read), *done.changes)),
         omitted=done.composed.view.omissions,
@@ -207,11 +210,12 @@ def _foreign(said: Dialect, model: str) -> bool:
     return bool(model) and said.name == "openai-chat" and not model_info(model).family.startswith("openai")
 
 
-def _planner(config: str | ContextManager | Mapping[str, Any], model: str) -> Planner:
+def _manager(config: str | ContextManager | Mapping[str, Any], model: str) -> ContextManager:
+    """Find the policy that is meant."""
     made = named(config, model)
     if made is None:
         raise InvalidInput("fit() needs a policy.", hint="Name one, such as 'default'; 'full' leaves nothing out.")
-    return planner(made)
+    return made
 
 
 def _text(system: object) -> str:
