@@ -11,9 +11,11 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from palaver import Dialog, MissingExtra, RepoMap, repo_map_tools
-from palaver.context import Calls, ContextManager, Ledger, Meter, compose, fit, policy
+from palaver.context import Calls, ContextManager, Ledger, Meter, Policy, compose, fit, policy
 from palaver.context.decided import sentences
 from palaver.context.presets import Aider
 from palaver.context.repo_map import Interest, interest_of
@@ -24,12 +26,13 @@ from palaver.context.work import acts_of
 from palaver.errors import InvalidInput
 from palaver.messages import Trust
 from palaver.repomap import Limits
-from palaver.testing.holding import hold
+from palaver.testing.holding import hold, stable
 from palaver.testing.logs import Log, model, system, user
 from palaver.testing.policy_laws import PolicyLaws
-from palaver.tokens import Budget, counter
+from palaver.testing.policy_strategies import Step, conversations, played
+from palaver.tokens import Budget, Rates, counter
 from palaver.tools import CallContext
-from palaver.view import View
+from palaver.view import Plan, View, fold
 from tests.context.helper import COUNTER, commit, fitted, seen, size
 from tests.context.work import PAGE, did, read, run, worked, write
 from tests.repomap.made_up import SHOP, written
@@ -468,6 +471,35 @@ class TestAiderWithAMap(PolicyLaws):
     def policy(self) -> ContextManager:
         """Give it."""
         return Aider(history=600, repo_map=small(), map_tokens=200)
+
+
+class Restarted(Policy):
+    """The preset as another process has it at every call, each time over a repository that was changed since."""
+
+    name = "restarted"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.folder = folder
+        self.calls = 0
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+        """Change a file, and plan."""
+        self.calls += 1
+        (self.folder / "new.py").write_text(f"def of_call_{self.calls}(): pass\n", "utf-8")
+        fresh = Aider(history=600, repo_map=RepoMap(self.folder), map_tokens=120)
+        return fresh.plan(view, ledger, budget, prices)
+
+
+@settings(max_examples=max(settings().max_examples // 12, 8), deadline=None, suppress_health_check=list(HealthCheck))
+@given(steps=conversations(least=6), tokens=st.sampled_from([900, 1_500, 4_000, 12_000]))
+def test_between_edits_processes_go_on_from_each_other(shop: Path, steps: list[Step], tokens: int) -> None:
+    """Law 7 with calls that are recorded: whatever the disk says by then, a map stays until more is left out, for several providers."""
+    log = played(steps)
+    views = (fold(log.store, log.dialog, at) for at in range(log.store.last(log.dialog).seq + 1))
+    whole = (view for view in views if view.exchanges and not any(exchange.open for exchange in view.exchanges))
+    targets = ("openai-chat", "openai-responses")
+    stable(whole, Restarted(shop), Budget.of_input(tokens), COUNTER, targets=targets, media=lambda _: b"", told=True)
 
 
 # --- the tool -------------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from palaver import wire
-from palaver.context import Composed, ContextManager, Meter, account, compose, planner
+from palaver.context import Calls, Composed, ContextManager, Ledger, Meter, account, compose, planner
 from palaver.errors import InfeasibleBudget, MissingBlob
 from palaver.log import Handle
 from palaver.messages import Speaker, ToolCallContent
@@ -175,7 +175,7 @@ def _valid(view: View, media: Callable[[str], bytes]) -> None:
 # --- a conversation that grows ----------------------------------------------------------------------------------------------
 
 
-def stable(
+def stable(  # noqa: PLR0913 - views, a policy, and how it is asked
     views: Iterator[View],
     manager: ContextManager,
     budget: Budget,
@@ -183,6 +183,7 @@ def stable(
     *,
     targets: Sequence[str] = ("openai-chat",),
     media: Callable[[str], bytes] = _no_media,
+    told: bool = False,
 ) -> tuple[int, int]:
     """Hold a policy to prefix stability over the views of a growing log, each as it is when a model is called.
 
@@ -197,6 +198,7 @@ def stable(
         count: Counts its tokens.
         targets: The profiles of the providers whose requests each becomes, of those in `MODELS`.
         media: Gives the bytes of a payload by its digest.
+        told: Whether the policy is told what the last call was sent, as where calls are recorded.
 
     Returns:
         How many requests there were, and how many edits.
@@ -204,8 +206,10 @@ def stable(
     last: _Asked | None = None
     requests = edits = 0
     for view in views:
+        sent = last.view if told and last is not None else None
         try:
-            composed = compose(view, planner(manager), budget, count)
+            books = Ledger(meter=Meter(count), calls=None if sent is None else Calls(sent=sent))
+            composed = compose(view, planner(manager), budget, count, ledger=books)
         except InfeasibleBudget:
             last = None
             continue
@@ -228,14 +232,14 @@ class _Asked:
 
     def __init__(self, view: View, state: object, media: Callable[[str], bytes]) -> None:
         self.state = state
-        self._view = view
+        self.view = view
         self._media = media
         self._units: dict[str, tuple[bytes, ...]] = {}
 
     def units(self, target: str) -> tuple[bytes, ...]:
         if target not in self._units:
             profile, call = wire.profile(target, MODELS[target]), wire.Call(model=MODELS[target])
-            self._units[target] = wire.units(wire.compile(self._view, profile, call, self._media))
+            self._units[target] = wire.units(wire.compile(self.view, profile, call, self._media))
         return self._units[target]
 
 
