@@ -192,14 +192,16 @@ def test_what_is_shortened_or_brought_back_is_content(held: Held) -> None:
     bare = replace(held.last, system=(), exchanges=())
     assert "90001" not in held.quoted(dropped(held.last, set(range(18))))
 
-    def shown(form: str) -> View:
-        edited = Plan(policy="p", rewrites=(Rewrite(target=origin, text=form, reason=Reason.SHORTENED),))
+    def shown(form: str, reason: Reason = Reason.SHORTENED) -> View:
+        edited = Plan(policy="p", rewrites=(Rewrite(target=origin, text=form, reason=reason),))
         cut = apply(held.last, edited).exchanges
         return replace(bare, exchanges=tuple(each for each in cut if origin in {one.origin for one in each.blocks()}))
 
     assert "90001" in held.quoted(shown(text[:150] + "\n[more]"))
     assert "90001" not in held.quoted(shown("[it set value_1 to 90001; see the file]"))
     assert "90001" in held.words(shown("[it set value_1 to 90001; see the file]"))
+    for reason in Reason:  # whatever a policy says of it
+        assert "90001" not in held.quoted(shown("90001 value_1 src/part_1.py", reason))
     again = dropped(held.last, set(range(18)), f"[src/part_1.py, as it was last seen]\n{text}")
     assert "90001" in held.quoted(again)
 

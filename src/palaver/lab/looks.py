@@ -27,7 +27,6 @@ __all__ = ["Look", "Looks", "Shown", "part_of"]
 _PLACE = {name: index for index, name in enumerate(PARTS)}
 _OF_ROLE = {Role.USER: "user", Role.SYSTEM: "user", Role.ASSISTANT: "assistant", Role.TOOL: "results"}
 _NOTICE = "notice"
-_AS_SAID = (None, Reason.UNPAIRED)
 _Thing = TypeVar("_Thing")
 _HANDLE = re.compile(r"\b([0-9a-f]{12}):(\d{1,12})\b")
 """A handle as it is printed (`palaver.log.Handle`)."""
@@ -130,7 +129,7 @@ class Looks:
     def _evidence(self, block: Block) -> frozenset[str]:
         """Give the identifiers that a block holds as content (`palaver.lab.metrics.passages`)."""
         digest, named = self._content(block)
-        as_said = block.origin is not None and block.reason in _AS_SAID and not block.derived
+        as_said = block.origin is not None and block.reason is None and not block.derived
         if not named or as_said or (block.origin, digest) in self._odd:
             return named
         return named & self.things.quoted.names(words(block.content))
