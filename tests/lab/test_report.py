@@ -225,6 +225,32 @@ def test_a_file_that_is_gone_leaves_its_figures(folder: Path, tmp_path: Path) ->
     assert all(one["views"] is None and one["calls"] for one in data["chosen"].values())
 
 
+def test_a_report_of_results_from_before_lacks_what_they_lack(folder: Path, tmp_path: Path) -> None:
+    """Of a run from before evidence was measured there is the one chart, and no figure of the other measure: none, and not 0."""
+    shutil.copytree(folder, tmp_path / "old")
+    for path in (tmp_path / "old" / "sessions").glob("*.jsonl"):
+        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+        path.write_text("".join(json.dumps(_before(each)) + "\n" for each in rows), "utf-8")
+    place = tmp_path / "old" / "table.json"
+    found = json.loads(place.read_text("utf-8"))
+    found["rows"] = [{**_before(each), "scores": _before(each["scores"])} for each in found["rows"]]
+    place.write_text(json.dumps(found), "utf-8")
+    text = write_report(tmp_path / "old", tmp_path / "r.html").path.read_text("utf-8")
+    data = data_of(text)
+    assert [len(data["fronts"][name]["points"]) for name in ("front", "evidence")] == [len(POLICIES), 0]
+    at = data["columns"].index("evidence")
+    assert {values[at] for one in data["chosen"].values() for calls in one["calls"].values() for values in calls} == {
+        None
+    }
+    assert "Less palaver" not in text
+
+
+def _before(values: dict[str, Any]) -> dict[str, Any]:
+    """Give values without what was added since."""
+    added = ("evidence", "best_evidence", "differences", "beats", "limit")
+    return {name: value for name, value in values.items() if not name.startswith(added)}
+
+
 def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
     """The error names the folder and the command that makes a run; nothing is written."""
     with pytest.raises(InvalidInput, match="holds no finished run"):
