@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from palaver.formats.events import Loss, Put
+from palaver.formats.stubs import Stubs
 from palaver.ids import DialogId
 from palaver.log import (
     BlockEdit,
@@ -19,6 +20,7 @@ from palaver.log import (
     Place,
     Run,
     Source,
+    Toolset,
     rule,
 )
 from palaver.messages import Message, ToolResultContent
@@ -149,6 +151,18 @@ class DialogWriter:
             yield Loss(place=origin.place, reason=reason, code=change.kind)
         entry = MessageEntry(message=message, at=message.timestamp, source=self._source(origin))
         yield self.put(entry, origin, counted=counted)
+
+    def declare(self, stubs: Stubs | None, at: float) -> Put:
+        """Put what declares the tools that are called in a dialog of which the recording declares none.
+
+        It is put where nothing was called, too: a file that grows its first call must not move what stands behind it.
+
+        Args:
+            stubs: What the calls tell of the tools; None where there were none.
+            at: When, in seconds since 1970-01-01 UTC.
+        """
+        tools = None if stubs is None else stubs.toolset(at)
+        return self.put(tools or Toolset(at=at), Origin("stub:tools", 0, b"", "tools"), derived=True)
 
     def compaction(
         self, pieces: Sequence[Run | Derived], *, policy: str, at: float, tokens_before: int = 0, tokens_after: int = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from types import MappingProxyType
@@ -33,6 +34,16 @@ def items(record: Mapping[str, object], key: str) -> Sequence[object]:
 def objects(record: Mapping[str, object], key: str) -> Sequence[Mapping[str, object]]:
     """Give the objects of a field that is a list."""
     return [value for value in items(record, key) if isinstance(value, dict)]
+
+
+def arguments(value: object) -> object:
+    """Give the arguments of a call, of which some interfaces make a text of JSON; None for what is none, which a message keeps raw."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
 
 
 def number(record: Mapping[str, object], key: str) -> int:

@@ -260,21 +260,12 @@ def see_calls(stubs: Stubs, message: object) -> None:
         return
     for call in fields.objects(message, "tool_calls"):
         function = fields.mapping(call, "function") or call
-        stubs.see(fields.text(function, "name"), _arguments(function.get("arguments")))
+        stubs.see(fields.text(function, "name"), fields.arguments(function.get("arguments")))
     legacy = fields.mapping(message, "function_call")
-    stubs.see(fields.text(legacy, "name"), _arguments(legacy.get("arguments")))
+    stubs.see(fields.text(legacy, "name"), fields.arguments(legacy.get("arguments")))
     for block in fields.objects(message, "content"):
         if block.get("type") == "tool_use":
             stubs.see(fields.text(block, "name"), block.get("input"))
-
-
-def _arguments(arguments: object) -> object:
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):  # kept raw by the message
-        return None
 
 
 def specs(tools: object) -> tuple[ToolSpec, ...]:

@@ -59,6 +59,15 @@ class Record(NamedTuple):
         return sha256(self.data.strip(_AROUND)).digest()[:DIGEST_BYTES]
 
 
+def readable(found: Iterator[Record | Loss], losses: list[Loss]) -> Iterator[Record]:
+    """Give the records that could be read; a word about each other one goes into `losses`."""
+    for item in found:
+        if isinstance(item, Loss):
+            losses.append(item)
+        else:
+            yield item
+
+
 class Parsed(NamedTuple):
     """What a piece of text holds.
 

@@ -26,9 +26,10 @@ from palaver.messages import (
 )
 from palaver.models.client import streamed
 from palaver.models.events import End, Event, UsageEvent
+from palaver.models.offline import Offline
 from palaver.models.spoken import spoken
 from palaver.view import View
-from palaver.wire import Profile, ProfileName, Request, profile
+from palaver.wire import Profile, ProfileName, Request
 
 __all__ = ["ReplayProvider", "read_recording"]
 
@@ -48,7 +49,7 @@ class _Said(NamedTuple):
     answer: int = -1
 
 
-class ReplayProvider:
+class ReplayProvider(Offline):
     """Gives a recorded conversation's answers again, each to the request that it answered.
 
     What a request shows is compared with what was recorded, block by block: texts, calls with their ids and arguments, results, media by their
@@ -74,26 +75,12 @@ class ReplayProvider:
             profile: The profile that its requests are compiled with, or its name.
             chunk: Characters of a delta where a request asks for an answer in pieces.
         """
+        super().__init__(name, profile)
         told = [message for message in recording if message.role in _TOLD]
         self._answers = [message for message in told if isinstance(message, AssistantMessage)]
         self._recorded = tuple(_recorded(told))
         self._strict = on_difference == "raise"
-        self._name = name
-        self._profile = profile
         self._chunk = chunk
-        self.requests: list[Request] = []
-
-    @property
-    def name(self) -> str:
-        """Who it says it is."""
-        return self._name
-
-    def profile_for(self, model: str) -> Profile:
-        """Give the profile that requests for a model are compiled with."""
-        return profile(self._profile, model) if isinstance(self._profile, str) else self._profile
-
-    async def aclose(self) -> None:
-        """Do nothing: there are no connections."""
 
     async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         """Yield the events of the recorded answer.

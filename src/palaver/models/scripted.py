@@ -13,9 +13,10 @@ from palaver.messages import AssistantMessage
 from palaver.models.assembly import Assembly
 from palaver.models.client import streamed
 from palaver.models.events import End, Event, UsageEvent
+from palaver.models.offline import Offline
 from palaver.models.script import Answer, read_answer
 from palaver.models.spoken import spoken
-from palaver.wire import Profile, ProfileName, Request, profile
+from palaver.wire import Profile, ProfileName, Request
 
 __all__ = ["Script", "ScriptedProvider", "Sleep"]
 
@@ -26,7 +27,7 @@ Sleep: TypeAlias = Callable[[float], Awaitable[Any]]
 """Anything that waits a number of seconds, as :func:`anyio.sleep` does; tests inject their own."""
 
 
-class ScriptedProvider:
+class ScriptedProvider(Offline):
     """Gives the answers of a script, one a request, in order.
 
     An answer is a text, an AssistantMessage, an object in the form of :mod:`palaver.models.script`, an exception, which is raised, or a
@@ -56,26 +57,12 @@ class ScriptedProvider:
             start: Answers to pass over, which an earlier process has given.
             sleep: How it waits where an answer says that it comes late.
         """
-        self.requests: list[Request] = []
-        self._name = name
-        self._profile = profile
+        super().__init__(name, profile)
         self._chunk = chunk
         self._sleep = sleep
         self._script: Callable[[Request], object] | None = script if callable(script) else None
         self._answers: Iterator[object] = iter(()) if callable(script) else iter(script)
         self._start = start
-
-    @property
-    def name(self) -> str:
-        """Who it says it is."""
-        return self._name
-
-    def profile_for(self, model: str) -> Profile:
-        """Give the profile that requests for a model are compiled with."""
-        return profile(self._profile, model) if isinstance(self._profile, str) else self._profile
-
-    async def aclose(self) -> None:
-        """Do nothing: there are no connections."""
 
     async def stream(self, request: Request) -> AsyncGenerator[Event, None]:
         """Yield the events of the next answer.

@@ -28,6 +28,7 @@ from palaver.messages import (
 )
 from palaver.view import Block, Exchange, Turn, View
 from palaver.wire.parts import (
+    SPEAKS,
     CallPart,
     MediaPart,
     Part,
@@ -46,18 +47,6 @@ from palaver.wire.words import FAILED_SILENTLY, called, from_harness, left_out, 
 
 __all__ = ["gather", "instructions"]
 
-_SPEAKS: Mapping[Role, SpeechRole] = MappingProxyType(
-    {
-        Role.SYSTEM: "system",
-        Role.USER: "user",
-        Role.ASSISTANT: "assistant",
-        Role.TOOL_CALL: "assistant",
-        Role.TOOL: "tool",
-        Role.CUSTOM: "user",
-        Role.BRANCH_SUMMARY: "user",
-        Role.COMPACTION_SUMMARY: "user",
-    }
-)
 _SUMMARIES = frozenset({Role.BRANCH_SUMMARY, Role.COMPACTION_SUMMARY})
 _TEXT_ONLY = frozenset({"system", "assistant"})
 """Who cannot say an image or a sound: no provider takes one from them."""
@@ -103,7 +92,7 @@ def _speeches(exchanges: Sequence[Exchange], model: str, profile: Profile, notes
 
 
 def _role(exchange: Exchange, turn: Turn, profile: Profile) -> SpeechRole:
-    role = _SPEAKS[turn.role]
+    role = SPEAKS[turn.role]
     return "user" if role == "system" and (exchange.derived or not _takes_inside(profile)) else role
 
 

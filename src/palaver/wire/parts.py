@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from palaver.log import Handle
-from palaver.messages import Media, ThinkingContent
+from palaver.messages import Media, Role, ThinkingContent
 
 __all__ = [
+    "SPEAKS",
     "CallPart",
     "MediaPart",
     "Part",
@@ -27,6 +29,20 @@ __all__ = [
 ]
 
 SpeechRole: TypeAlias = Literal["system", "user", "assistant", "tool"]
+
+SPEAKS: Mapping[Role, SpeechRole] = MappingProxyType(
+    {
+        Role.SYSTEM: "system",
+        Role.USER: "user",
+        Role.ASSISTANT: "assistant",
+        Role.TOOL_CALL: "assistant",
+        Role.TOOL: "tool",
+        Role.CUSTOM: "user",
+        Role.BRANCH_SUMMARY: "user",
+        Role.COMPACTION_SUMMARY: "user",
+    }
+)
+"""Who speaks on the wire where a message of each role is said."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,8 +105,7 @@ class Talk:
         Raises:
             InvalidInput: Nothing was said yet.
         """
-        if self.session is None:
-            raise InvalidInput("Nothing was said yet.", hint="Type a message first.")
+        _ = self.held
         return self.agent.current_dialog
 
     @property

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from palaver.context.fitting.pieces import Piece, Side
+from palaver.context.fitting.pieces import Piece
 from palaver.messages import AudioContent, ImageContent, TextContent, ToolCallContent, ToolResultContent
 from palaver.messages.parts import part_of
 from palaver.view import Block
+from palaver.wire.parts import SpeechRole
 from palaver.wire.words import from_harness, left_out
 
 __all__ = ["written"]
@@ -42,7 +43,7 @@ def _content(parts: Sequence[_Dict]) -> str | list[_Dict]:
     return parts[0]["text"] if len(parts) == 1 and "text" in parts[0] else list(parts)
 
 
-def _parts(blocks: Sequence[Block], side: Side) -> Iterator[_Dict]:
+def _parts(blocks: Sequence[Block], side: SpeechRole) -> Iterator[_Dict]:
     for block in blocks:
         content = block.content
         if isinstance(content, TextContent):

@@ -5,26 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Literal, TypeAlias
 
 from palaver.log import Handle
-from palaver.messages import Message, Role, ThinkingContent
+from palaver.messages import Message, ThinkingContent
 from palaver.view import Block, Turn, View
+from palaver.wire.parts import SPEAKS, SpeechRole
 
-__all__ = ["Piece", "Side", "pieces"]
-
-Side: TypeAlias = Literal["system", "user", "assistant", "tool"]
-
-_SIDES: Mapping[Role, Side] = {
-    Role.SYSTEM: "system",
-    Role.USER: "user",
-    Role.ASSISTANT: "assistant",
-    Role.TOOL_CALL: "assistant",
-    Role.TOOL: "tool",
-    Role.CUSTOM: "user",
-    Role.BRANCH_SUMMARY: "user",
-    Role.COMPACTION_SUMMARY: "user",
-}
+__all__ = ["Piece", "pieces"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +25,8 @@ class Piece:
         own: True when that message is given back as it is.
     """
 
-    side: Side
-    blocks: tuple[tuple[Side, Block], ...]
+    side: SpeechRole
+    blocks: tuple[tuple[SpeechRole, Block], ...]
     index: int | None
     own: bool
 
@@ -67,7 +54,7 @@ def pieces(view: View, before: View, messages: Sequence[Message], *, shared: boo
         yield Piece(side=blocks[0][0], blocks=blocks, index=index, own=own)
 
 
-def _stream(view: View, *, bound: bool) -> Iterator[tuple[Side, Block, int]]:
+def _stream(view: View, *, bound: bool) -> Iterator[tuple[SpeechRole, Block, int]]:
     """Give every block with its side and a number that parts derived texts from each other.
 
     Thinking that was signed for words which have been edited since is left out, as it is on the wire.
@@ -81,11 +68,11 @@ def _stream(view: View, *, bound: bool) -> Iterator[tuple[Side, Block, int]]:
                     yield _side(turn, derived=exchange.derived), block, number
 
 
-def _side(turn: Turn, *, derived: bool) -> Side:
-    return "user" if derived else _SIDES[turn.role]
+def _side(turn: Turn, *, derived: bool) -> SpeechRole:
+    return "user" if derived else SPEAKS[turn.role]
 
 
-def _key(item: tuple[Side, Block, int], *, shared: bool) -> tuple[int | None, str, int]:
+def _key(item: tuple[SpeechRole, Block, int], *, shared: bool) -> tuple[int | None, str, int]:
     side, block, number = item
     spoken = "user" if shared and side == "tool" else side
     origin = block.origin

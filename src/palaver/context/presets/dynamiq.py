@@ -16,6 +16,7 @@ from palaver.context.ledger import Ledger
 from palaver.context.operators import Cut, Operator, dropping, in_phases, offload
 from palaver.context.presets.preset import Preset, Recipe, tail
 from palaver.context.record import RecordOf
+from palaver.context.summary.request import HEADINGS
 from palaver.errors import InvalidInput
 from palaver.tokens import Budget, Rates
 from palaver.view import Plan, View
@@ -73,14 +74,7 @@ class Dynamiq(Preset):
     """
 
     name: ClassVar[str] = "dynamiq"
-    headings: ClassVar[tuple[str, ...]] = (
-        "User Intent",
-        "Progress",
-        "Key Decisions & Findings",
-        "Errors & Resolutions",
-        "Current State",
-        "Next Steps",
-    )
+    headings: ClassVar[tuple[str, ...]] = HEADINGS
 
     def __init__(
         self,

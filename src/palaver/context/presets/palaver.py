@@ -30,6 +30,7 @@ from palaver.context.operators import (
 from palaver.context.presets.preset import Preset, Recipe
 from palaver.context.record import RecordOf
 from palaver.context.schedule.due import Schedule, Waiting
+from palaver.context.summary.request import HEADINGS
 from palaver.context.texts import compact, kept_ends
 
 __all__ = ["Palaver"]
@@ -45,14 +46,7 @@ class Palaver(Preset):
     """The default: reversible first, all of it at once, when it pays; the goal and the newest plan stay; a record stands for the rest."""
 
     name: ClassVar[str] = "palaver"
-    headings: ClassVar[tuple[str, ...]] = (
-        "User Intent",
-        "Progress",
-        "Key Decisions & Findings",
-        "Errors & Resolutions",
-        "Current State",
-        "Next Steps",
-    )
+    headings: ClassVar[tuple[str, ...]] = HEADINGS
 
     def recipe(self, room: Room, ledger: Ledger) -> Recipe:
         """Clean up, then fold."""

@@ -12,7 +12,7 @@ from hashlib import sha256
 from palaver.formats import fields
 from palaver.formats.claude_code.names import CHAIN, HARNESS_SAID, MESSAGES, SYNTHETIC
 from palaver.formats.events import Loss
-from palaver.formats.records import Record
+from palaver.formats.records import Record, readable
 from palaver.formats.stubs import Stubs
 
 ROOT = -1
@@ -68,11 +68,8 @@ class Survey:
 
     def read(self, found: Iterator[Record | Loss]) -> None:
         """Read the whole file."""
-        for item in found:
-            if isinstance(item, Loss):
-                self.losses.append(item)
-            else:
-                self._take(item)
+        for record in readable(found, self.losses):
+            self._take(record)
 
     def _take(self, record: Record) -> None:
         value = record.value

@@ -10,7 +10,7 @@ from palaver.formats.claude_code.survey import ROOT, Survey
 from palaver.formats.claude_code.tree import Branching, Tree
 from palaver.formats.dialogs import DialogWriter, Origin
 from palaver.formats.events import Branch, Event
-from palaver.log import Entry, Toolset
+from palaver.log import Entry
 from palaver.messages import Message
 
 
@@ -67,11 +67,7 @@ class Writing:
             yield Branch(dialog=key, parent=parent, owner=self._owner(lane), relation="subagent", metadata=about)
         self._writers[lane] = DialogWriter(key, NAME)
         self._standing[lane] = Standing()
-        stubs = self._survey.stubs.get(lane)
-        tools = stubs.toolset(self._survey.about.started_at) if stubs else None
-        # Also when nothing was called yet: a file that grows its first call must not move what stands after the declaration.
-        none = Toolset(at=self._survey.about.started_at)
-        yield self._writers[lane].put(tools or none, Origin("stub:tools", 0, b"", "tools"), derived=True)
+        yield self._writers[lane].declare(self._survey.stubs.get(lane), self._survey.about.started_at)
         self.stands(lane)
         self._begun[lane] = self._standing[lane]
 

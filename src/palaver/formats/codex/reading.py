@@ -24,7 +24,6 @@ from palaver.log import (
     ModelChange,
     Run,
     Section,
-    Toolset,
 )
 from palaver.messages import Message, Speaker, TextContent, Usage
 from palaver.messages.parts import blocks_of
@@ -55,10 +54,7 @@ class Reading:
     def opening(self) -> Iterator[Event]:
         """Open the conversation's dialog."""
         yield Branch(dialog="main", owner=NAME)
-        tools = self._survey.stubs.toolset(self._survey.started_at)
-        # Also when nothing was called yet: a file that grows its first call must not move what stands after the declaration.
-        none = Toolset(at=self._survey.started_at)
-        yield self._writer.put(tools or none, Origin("stub:tools", 0, b"", "tools"), derived=True)
+        yield self._writer.declare(self._survey.stubs, self._survey.started_at)
 
     def take(self, record: Record) -> Iterator[Event]:
         """Read a record; one that cannot be read is reported, and the next one is read."""

@@ -9,7 +9,7 @@ from hashlib import sha256
 from palaver.formats import fields
 from palaver.formats.codex.names import ENVELOPES, HARNESS_SAID, OUTPUTS, SPOKEN
 from palaver.formats.events import Loss
-from palaver.formats.records import Record
+from palaver.formats.records import Record, readable
 from palaver.formats.stubs import Stubs
 
 
@@ -63,11 +63,8 @@ class Survey:
 
     def read(self, found: Iterator[Record | Loss]) -> None:
         """Read the whole file."""
-        for item in found:
-            if isinstance(item, Loss):
-                self.losses.append(item)
-            else:
-                self._take(item)
+        for record in readable(found, self.losses):
+            self._take(record)
 
     def _take(self, record: Record) -> None:
         kind, payload = envelope(record.value)
@@ -88,7 +85,7 @@ class Survey:
     def _item(self, payload: Mapping[str, object]) -> None:
         if is_call(payload):
             name, arguments = call_of(payload)
-            self.stubs.see(name, _parsed(arguments))
+            self.stubs.see(name, fields.arguments(arguments))
         for tool in declared(payload):
             self.stubs.declare(tool)
 
@@ -158,12 +155,3 @@ def said_by_harness(payload: Mapping[str, object]) -> bool:
     """Tell whether the harness wrote an item of the role `user`."""
     first = next(iter(fields.objects(payload, "content")), fields.NOTHING)
     return fields.text(first, "text").startswith(HARNESS_SAID)
-
-
-def _parsed(arguments: object) -> object:
-    if not isinstance(arguments, str):
-        return arguments
-    try:
-        return json.loads(arguments)
-    except (ValueError, RecursionError):  # kept raw by the message
-        return None

@@ -50,10 +50,7 @@ class Reading:
     def opening(self) -> Iterator[Event]:
         """Open the conversation's first dialog."""
         yield Branch(dialog="main", owner=NAME)
-        tools = self._survey.stubs.toolset(self._survey.started_at)
-        # Also when nothing was called yet: a file that grows its first call must not move what stands after the declaration.
-        none = Toolset(at=self._survey.started_at)
-        yield self._writers[0].put(tools or none, Origin("stub:tools", 0, b"", "tools"), derived=True)
+        yield self._writers[0].declare(self._survey.stubs, self._survey.started_at)
         self._left[NONE] = self._writers[0].count
 
     def take(self, record: Record) -> Iterator[Event]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from palaver.formats import fields
 from palaver.formats.events import Loss
 from palaver.formats.pi.names import SPOKEN_TYPES
-from palaver.formats.records import Record
+from palaver.formats.records import Record, readable
 from palaver.formats.stubs import Stubs
 
 NONE = -1
@@ -61,11 +61,8 @@ class Survey:
 
     def read(self, found: Iterator[Record | Loss]) -> None:
         """Read the whole file."""
-        for item in found:
-            if isinstance(item, Loss):
-                self.losses.append(item)
-            else:
-                self._take(item)
+        for record in readable(found, self.losses):
+            self._take(record)
 
     def _take(self, record: Record) -> None:
         value = record.value
