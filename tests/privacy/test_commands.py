@@ -2,6 +2,9 @@
 
 import errno
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +29,23 @@ def store(tmp_path: Path) -> str:
             session.root.put_text(f"the words of {name}, with {KEY}")
             session.root.fork().put_text("on a branch")
     return str(path)
+
+
+DIES = """
+import os, signal, sys
+from palaver.cli import erase
+from palaver.cli.app import main
+
+step = sys.argv[1]
+plain = getattr(erase, step)
+
+def dies(*words, **named):
+    plain(*words, **named)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+setattr(erase, step, dies)
+main(sys.argv[2:])
+"""
 
 
 def run(capsysbinary: pytest.CaptureFixture[bytes], *words: str) -> tuple[int, list[dict[str, Any]], str]:
@@ -180,3 +200,42 @@ def test_redaction_from_the_command_line(
     assert run(capsysbinary, "erase", str(other), "--session", record.session_id, "--yes")[0] == Exit.OK
     assert run(capsysbinary, "import", str(file), "--store", str(other))[0] == Exit.MISSING
     assert run(capsysbinary, "import", str(file), "--again", "--redact", "--store", str(other))[0] == Exit.OK
+
+
+@pytest.mark.parametrize(("step", "erased"), [("mkstemp", False), ("erase", True), ("fsync", True), ("link", True)])
+def test_killed_at_any_step_a_receipt_is_whole_or_not_there(
+    store: str, tmp_path: Path, step: str, erased: bool
+) -> None:
+    """Killed behind each step of an erasure with a receipt: its file is not there or whole, and the store gives what it lacks."""
+    receipt, again = tmp_path / "receipt.json", tmp_path / "again.json"
+    words = ["erase", store, "--session", "going", "--yes", "--receipt", str(receipt)]
+    ended = subprocess.run([sys.executable, "-c", DIES, step, *words], check=False, stdout=subprocess.DEVNULL)
+    assert ended.returncode == -signal.SIGKILL
+    assert receipt.exists() is (step == "link")
+    with SqliteStore(store) as opened:
+        kept = [one.receipt_id for one in opened.receipts()]
+    assert len(kept) == erased
+    for one in kept:
+        assert main(["verify-receipt", store, one, "--output", str(again)]) in (Exit.OK, Exit.FOUND)
+        assert json.loads(again.read_text())["id"] == one
+        assert main(["verify-receipt", store, str(receipt if receipt.exists() else again)]) == Exit.OK
+    expected = Exit.INPUT if receipt.exists() else Exit.MISSING if erased else Exit.OK
+    assert main(words) == expected
+
+
+def test_receipts_that_a_store_keeps(capsysbinary: pytest.CaptureFixture[bytes], store: str, tmp_path: Path) -> None:
+    """Without a receipt all are listed and checked; one is written by its id, once; a place that cannot be written is told."""
+    assert "no receipt" in run(capsysbinary, "verify-receipt", store)[2]
+    for name in ("going", "staying"):
+        assert run(capsysbinary, "erase", store, "--session", name, "--yes", "--no-vacuum")[0] in (Exit.OK, Exit.FOUND)
+    code, rows, _ = run(capsysbinary, "verify-receipt", store, "--json")
+    assert (code, [row["holds"] for row in rows]) == (Exit.OK, [True, True])
+    assert run(capsysbinary, "verify-receipt", store)[2].count("2 entries") == 2
+    out = tmp_path / "receipt.json"
+    named = ("verify-receipt", store, rows[1]["receipt"], "--output")
+    assert run(capsysbinary, *named, str(out))[0] == Exit.OK
+    assert json.loads(out.read_text())["id"] == rows[1]["receipt"]
+    assert run(capsysbinary, *named, str(out))[0] == Exit.INPUT
+    assert run(capsysbinary, *named, str(tmp_path / "nowhere" / "receipt.json"))[0] == Exit.OUTPUT
+    assert run(capsysbinary, "verify-receipt", store, "--output", str(tmp_path / "all.json"))[0] == Exit.USAGE
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".json") == ["receipt.json"]

@@ -9,8 +9,10 @@ import shutil
 import stat
 import traceback
 from collections.abc import Callable, Iterator
+from os import utime
 from pathlib import Path
 from tempfile import mkdtemp
+from threading import Thread
 
 import apsw
 import pytest
@@ -25,7 +27,8 @@ from palaver.errors import (
 )
 from palaver.store import Durability, SqliteStore
 from palaver.store.sqlite.connections import reading
-from palaver.store.sqlite.opening import APPLICATION_ID, newest_format
+from palaver.store.sqlite.opening import APPLICATION_ID, _migrate, newest_format
+from palaver.store.sqlite.statements import migrations
 from palaver.testing.forked import forked
 from palaver.testing.store_laws import Begun, begin
 from palaver.testing.store_laws.backend import words
@@ -191,8 +194,33 @@ def test_a_store_to_be_read_must_be_there(tmp_path: Path) -> None:
             SqliteStore(tmp_path / "a" / "store.db", read_only=read_only, create=create)
     assert list(tmp_path.iterdir()) == []
     (tmp_path / "empty.db").touch()
-    with pytest.raises(StoreReadOnly):
-        SqliteStore(tmp_path / "empty.db", read_only=True)
+    utime(tmp_path / "empty.db", (1.0, 1.0))
+    for read_only, create in ((True, False), (False, False), (True, True)):
+        with pytest.raises(MissingStore, match="empty"):
+            SqliteStore(tmp_path / "empty.db", read_only=read_only, create=create)
+    assert (tmp_path / "empty.db").stat().st_size == 0
+
+
+@pytest.mark.parametrize("done", range(newest_format()))
+def test_a_reader_waits_for_a_store_that_is_just_being_made(tmp_path: Path, done: int) -> None:
+    """An empty file that was just made, or one with some of the migrations: a reader that comes then waits, and sees the store whole."""
+    path = tmp_path / "store.db"
+    path.touch()
+    connection = apsw.Connection(str(path))
+    connection.pragma("journal_mode", "WAL")
+    for migration in migrations()[:done]:
+        _migrate(connection, migration)
+    read = list[SqliteStore]()
+    reader = Thread(target=lambda: read.append(SqliteStore(path, read_only=True, wait=60.0)))
+    reader.start()
+    reader.join(0.05)
+    assert reader.is_alive()
+    SqliteStore(path, create=True).close()
+    reader.join()
+    (store,) = read
+    assert list(store.sessions()) == []
+    store.close()
+    connection.close()
 
 
 # --- room -----------------------------------------------------------------------------------------------------------------------

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, suppress
-from os import fsync
+from datetime import UTC, datetime
+from os import fdopen, fsync, link
+from os.path import lexists
 from pathlib import Path
-from typing import Annotated, Any, TextIO
+from tempfile import mkstemp
+from typing import Annotated, Any, NamedTuple, TextIO
 
 import typer
 
@@ -25,6 +28,7 @@ from palaver.session.erasure import (
     preview_erasure,
     verify_receipt,
 )
+from palaver.session.erasure.doing import erasing_store
 from palaver.store import Store, open_store
 
 _SHOWN = 10
@@ -79,7 +83,7 @@ def run(
     """
     if preview and yes:
         raise typer.BadParameter("either look, or do it.", param_hint="--preview")
-    if receipt is not None and receipt.exists():
+    if receipt is not None and lexists(receipt):
         raise InvalidInput(f"{receipt} exists already.", hint="Name another file for the receipt.")
     with closing(_opened(store, writes=yes or finish)) as source:
         if finish:
@@ -96,46 +100,68 @@ def run(
         if not yes:
             _show(preview_erasure(source, **scope), json=json)
             return Exit.OK
-        with _made(receipt) as file:  # one that cannot be made is found before anything is erased
+        with _beside(receipt) as place:  # one that cannot be made is found before anything is erased
             done = erase(source, **scope, thorough=vacuum)
-            unwritten = None if file is None else _unwritten(file, done)
+            unwritten = None if place is None else _unwritten(place, done)
     code = _told((done,), json=json)
-    if unwritten is not None and receipt is not None:
-        receipt.unlink(missing_ok=True)
-        why = f"{receipt}: {unwritten.strerror}; it was erased, and the store keeps the receipt {done.id} (`palaver verify-receipt`)"
+    if unwritten is not None:
+        why = (
+            f"{receipt}: {unwritten.strerror}; it was erased, and the store keeps the receipt "
+            f"(`palaver verify-receipt STORE {done.id} --output FILE`)"
+        )
         raise OSError(unwritten.errno, why) from unwritten
     return code
 
 
+class _Place(NamedTuple):
+    """Where a receipt is to be, and the file beside it that it is written to first: under its name it is whole or not there."""
+
+    path: Path
+    draft: Path
+    file: TextIO
+
+
 @contextmanager
-def _made(path: Path | None) -> Iterator[TextIO | None]:
-    """Make the file of the receipt; where there is none to be written in it, it is taken away again."""
+def _beside(path: Path | None, otherwise: str = "nothing was erased") -> Iterator[_Place | None]:
+    """Make the file that the receipt is written to; behind the block it is gone, or has the receipt's name."""
     if path is None:
         yield None
         return
     try:
-        file = path.open("x", encoding="utf-8")
+        number, draft = mkstemp(dir=path.parent, prefix=".palaver-")
     except OSError as error:  # it is our output, no input that was named
-        raise OSError(error.errno, f"{path}: {error.strerror}; nothing was erased") from error
+        raise OSError(error.errno, f"{path}: {error.strerror}; {otherwise}") from error
+    file = fdopen(number, "w", encoding="utf-8")
     try:
-        yield file
-    except BaseException:  # an interrupt, too, leaves no half receipt behind
-        path.unlink()
-        raise
+        yield _Place(path, Path(draft), file)
     finally:
         with suppress(OSError):  # what could not be written was told already
             file.close()
+        Path(draft).unlink(missing_ok=True)
 
 
-def _unwritten(file: TextIO, receipt: Receipt) -> OSError | None:
-    """Write the receipt, as durable as what it tells of; give what went wrong."""
+def _unwritten(place: _Place, receipt: Receipt) -> OSError | None:
+    """Write the receipt, as durable as what it tells of, and give it its name; give what went wrong."""
     try:
-        file.write(receipt.to_json() + "\n")
-        file.flush()
-        fsync(file.fileno())
+        place.file.write(receipt.to_json() + "\n")
+        place.file.flush()
+        fsync(place.file.fileno())
+        _named(place)
     except OSError as error:
         return error
     return None
+
+
+def _named(place: _Place) -> None:
+    """Give the written file its name, which nobody else has taken meanwhile; a disk without second names moves it."""
+    try:
+        link(place.draft, place.path)
+    except FileExistsError:
+        raise
+    except OSError:
+        if lexists(place.path):
+            raise
+        place.draft.rename(place.path)
 
 
 def verify(
@@ -143,21 +169,49 @@ def verify(
         str, typer.Argument(metavar="STORE", help="The store that gave it, or a copy: a file or postgresql://….")
     ],
     receipt: Annotated[
-        str, typer.Argument(metavar="RECEIPT", help="The receipt's file, its id, or - for standard input.")
-    ],
+        str | None,
+        typer.Argument(
+            metavar="[RECEIPT]",
+            help="The receipt's file, its id, or - for standard input; all that the store keeps when not given.",
+        ),
+    ] = None,
     *,
+    out: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write the receipt, JSON; it must not exist yet."),
+    ] = None,
     json: JsonOption = False,
 ) -> int:
-    """Check a receipt of an erasure: nothing that it names is there, and its tombstones are. Ends with 1 when it does not hold."""
-    text = _text(receipt)
+    """Check a receipt of an erasure: nothing that it names is there, and its tombstones are. Ends with 1 when it does not hold.
+
+    A store keeps the receipts that it gave: without RECEIPT all of them are checked, the oldest first, and --output writes one that got lost.
+    """
+    if out is not None and receipt is None:
+        raise typer.BadParameter("name the receipt that is to be written.", param_hint="--output")
+    if out is not None and lexists(out):
+        raise InvalidInput(f"{out} exists already.", hint="Name another file for the receipt.")
+    text = None if receipt is None else _text(receipt)
     with closing(_opened(store, writes=False)) as source:
-        verdict = verify_receipt(source, text)
-    if json:
-        row = {"holds": verdict.holds, "problems": list(verdict.problems), "notes": list(verdict.notes)}
-        print_json(row | {"pending": list(verdict.pending), "receipt": verdict.receipt.id})
-    else:
-        _say(verdict)
-    return Exit.OK if verdict.holds else Exit.FOUND
+        known = [one.receipt_id for one in erasing_store(source).receipts()] if text is None else [text]
+        verdicts = [verify_receipt(source, one) for one in known]
+    for verdict in verdicts:
+        if json:
+            _print_row(verdict)
+        else:
+            _say(verdict, listed=text is None)
+    if not verdicts and not json:
+        output().print("This store has given no receipt: nothing was erased in it.")
+    if out is not None:
+        with _beside(out, "it was not written") as place:
+            unwritten = None if place is None else _unwritten(place, verdicts[0].receipt)
+        if unwritten is not None:
+            raise OSError(unwritten.errno, f"{out}: {unwritten.strerror}; it was not written") from unwritten
+    return Exit.OK if all(verdict.holds for verdict in verdicts) else Exit.FOUND
+
+
+def _print_row(verdict: Verdict) -> None:
+    row = {"holds": verdict.holds, "problems": list(verdict.problems), "notes": list(verdict.notes)}
+    print_json(row | {"pending": list(verdict.pending), "receipt": verdict.receipt.id, "at": verdict.receipt.at})
 
 
 def _opened(store: str, *, writes: bool) -> Store:
@@ -231,9 +285,11 @@ def _told(receipts: tuple[Receipt, ...], *, json: bool) -> int:
     return Exit.OK if all(one.complete for one in receipts) else Exit.FOUND
 
 
-def _say(verdict: Verdict) -> None:
+def _say(verdict: Verdict, *, listed: bool) -> None:
     console = output()
-    console.print(f"Receipt {verdict.receipt.id} {'holds' if verdict.holds else 'does NOT hold'}.")
+    given = datetime.fromtimestamp(verdict.receipt.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    told = f" ({given}, {verdict.receipt.entries:,} entries)" if listed else ""
+    console.print(f"Receipt {verdict.receipt.id} {'holds' if verdict.holds else 'does NOT hold'}{told}.")
     for title, lines in (("problem", verdict.problems), ("note", verdict.notes), ("pending", verdict.pending)):
         for line in lines:
             console.print(f"  {title}: {line}")

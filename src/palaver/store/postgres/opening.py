@@ -129,7 +129,7 @@ def prepare(opener: Opener, durability: Durability, *, create: bool) -> None:
     """Make the schema if it is to be made, look at what is there, and bring it to the newest format.
 
     Raises:
-        MissingStore: There is no such schema, and none is to be made.
+        MissingStore: There is no such schema, or nothing is in it, and nothing is to be made.
         InvalidInput: What is there is no store of ours, or the server cannot keep one; it was not touched.
         StoreTooNew: A later palaver wrote it; it was not touched.
         StoreReadOnly: It has an older format and may not be written.
@@ -137,7 +137,7 @@ def prepare(opener: Opener, durability: Durability, *, create: bool) -> None:
     with opener.opened() as connection:
         _check_server(connection, opener, durability)
         found = _format(connection, opener)
-        if found is None and not (create and opener.writable):
+        if not found and not (create and opener.writable):
             raise MissingStore(opener.where.place)
         if (found or 0) < newest_format():
             _upgrade(connection, opener, found or 0)

@@ -13,7 +13,15 @@ from urllib.parse import quote
 
 import apsw
 
-from palaver.errors import InvalidInput, PalaverError, StoreDamaged, StoreError, StoreReadOnly, StoreTooNew
+from palaver.errors import (
+    InvalidInput,
+    MissingStore,
+    PalaverError,
+    StoreDamaged,
+    StoreError,
+    StoreReadOnly,
+    StoreTooNew,
+)
 from palaver.ids import now
 from palaver.store.protocol import Durability
 from palaver.store.sqlite.faults import fault, os_fault, read_only
@@ -134,7 +142,7 @@ def prepare(opener: Opener, *, create: bool) -> apsw.Connection:
         The connection that looked, ready for use: to close it and open another would carry the log over and delete it in between.
 
     Raises:
-        MissingStore: Nothing is there, and nothing is to be made.
+        MissingStore: Nothing is there, or an empty file, and nothing is to be made.
         InvalidInput: What is there is no store of ours; it was not touched.
         StoreTooNew: A later palaver wrote it; it was not touched.
         StoreReadOnly: It, or its folder, may not be written, and it was to be.
@@ -150,9 +158,11 @@ def prepare(opener: Opener, *, create: bool) -> apsw.Connection:
         raise read_only(path)
     with opener.opening() as connection:
         try:
-            found = _format(connection, path)
+            found = _settled(opener, connection, create=create)
         except apsw.NotADBError as error:
             raise _unreadable(path, error) from error
+        if not found and not (create and opener.writable):
+            raise MissingStore(str(path), hint="The file is empty. Whoever opens it for writing makes a store in it.")
         if found < newest_format():
             _upgrade(opener, connection, found)
         opener.set_up(connection)
@@ -243,6 +253,26 @@ def _format(connection: apsw.Connection, path: Path) -> int:
     if found > newest_format():
         raise StoreTooNew(found, newest_format())
     return found
+
+
+def _settled(opener: Opener, connection: apsw.Connection, *, create: bool) -> int:
+    """Give the format of what is there; whoever makes and upgrades nothing waits a moment for another process that is just doing it."""
+    while True:
+        found = _format(connection, opener.path)
+        if found >= newest_format() or (opener.writable and (create or found)):
+            return found
+        begun = _begun(connection, opener.path, found)
+        if not 0 <= now() - begun < opener.wait:
+            return found
+        sleep(_RETRY_SECONDS)
+
+
+def _begun(connection: apsw.Connection, path: Path, found: int) -> float:
+    """Give when somebody last changed the format of what is there, or made the empty file, in seconds since 1970-01-01 UTC."""
+    if not found:
+        return path.stat().st_mtime
+    at = connection.execute("SELECT max(applied_at) FROM migrations").get
+    return at if isinstance(at, float) else 0.0
 
 
 def _is_empty(connection: apsw.Connection) -> bool:
