@@ -39,7 +39,8 @@ def every_body(reader: Reader, span: Span) -> Iterator[tuple[int, bytes]]:
     """
     expected = span.start
     for seq, body in reader.bodies(span.dialog, span.start, span.stop):
-        yield from ((lost, b"") for lost in range(expected, seq))
+        if seq != expected:
+            yield from ((lost, b"") for lost in range(expected, seq))
         yield seq, body
         expected = seq + 1
     yield from ((lost, b"") for lost in range(expected, span.stop))

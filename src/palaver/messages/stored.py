@@ -65,15 +65,20 @@ def is_plain(body: bytes) -> bool:
 
 def set_together(kind: type[Model], fields: dict[str, Any], given: set[str], extra: dict[str, Any]) -> Model:
     """Make a value of its fields, all of them and valid, the way pickle does: without validating them."""
-    made = kind.__new__(kind)
-    _set(made, "__dict__", fields)
-    _set(made, "__pydantic_fields_set__", given)
-    _set(made, "__pydantic_extra__", extra)
-    _set(made, "__pydantic_private__", None)
+    made = _new(kind)
+    _set_fields(made, fields)
+    _set_given(made, given)
+    _set_extra(made, extra)
+    _set_private(made, None)
     return made
 
 
-_set = object.__setattr__  # what BaseModel.__setstate__ does
+_new = object.__new__
+# what BaseModel.__setstate__ sets, by the descriptors themselves: `object.__setattr__` looks each of them up in all classes above
+_set_fields, _set_given, _set_extra, _set_private = (
+    vars(BaseModel)[name].__set__
+    for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
 
 
 @lru_cache(maxsize=1024)  # thousands of messages give the same few fields
