@@ -13,7 +13,7 @@ from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, write
 from palaver.context import RepoMap
-from palaver.repomap import Drawing
+from palaver.repomap import Drawing, plain
 from palaver.session import Session
 
 
@@ -73,7 +73,7 @@ def _data(drawing: Drawing) -> dict[str, object]:
     return {
         "map": drawing.text,
         "tokens": drawing.tokens,
-        "files": list(drawing.files),
+        "files": [plain(path) for path in drawing.files],  # a name need not be text
         "definitions": drawing.definitions,
         "of_files": drawing.of_files,
         "of_definitions": drawing.of_definitions,

@@ -23,7 +23,7 @@ from palaver.repomap.walking import read
 
 __all__ = ["load", "save"]
 
-_FORM = 1
+_FORM = 2
 """The form of the file."""
 
 _MOST = 1 << 28

@@ -28,7 +28,11 @@ _MANY = 5_000
 _NAME = 200
 """Bytes of a name; what is longer is none."""
 
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff"
+    r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # shows words in another order (CVE-2021-42574)
+    r"\U000e0000-\U000e0fff]"  # tags and the like: nobody sees them, and models read them
+)
 
 
 class Line(NamedTuple):
@@ -155,5 +159,5 @@ def _line(lines: Sequence[bytes], row: int) -> Line:
 
 
 def plain(text: str) -> str:
-    """Give a text without what a terminal, or a reader of lines, would take for more than a character."""
+    """Give a text without what a terminal, or a reader of lines, would take for more than a character, and without what no reader can see."""
     return _CONTROL.sub("�", text)
