@@ -104,6 +104,20 @@ def test_a_path_that_is_no_file(palaver: Palaver, tmp_path: Path) -> None:
         tmp_path / ("x" * 300): "",
     }.items():
         is_clear(palaver("import", path), 3, word)
+    assert not palaver.store.exists()
+
+
+@pytest.mark.parametrize("name", [*FILES, *UNREADABLE])
+def test_an_import_of_nothing_makes_no_store(palaver: Palaver, name: str) -> None:
+    """A file that cannot be imported, alone and with a missing one: each is told, and no store is made; with a good one beside, all is as ever."""
+    bad = palaver.file(name.replace(" ", "-"), FILES[name][0] if name in FILES else UNREADABLE[name])
+    assert palaver("import", bad).code == 3
+    both = palaver("import", bad, palaver.folder / "missing", "--json")
+    assert both.code == 1
+    assert "no such file" in both.out
+    assert not palaver.store.exists()
+    good = palaver("import", bad, palaver.file("talk.jsonl", talk()), "--json")
+    assert (good.code, [row["outcome"] for row in good.rows() if "outcome" in row]) == (1, ["new"])
 
 
 @pytest.mark.skipif(
@@ -194,14 +208,55 @@ def test_damage_costs_itself_only(palaver: Palaver) -> None:
 
 # --- stores ---------------------------------------------------------------------------------------------------------------------
 
+OTHERS = (
+    "hold talk --reason why",
+    "label 0123456789ab:1 name",
+    "calls talk",
+    "diff-calls talk 1 2",
+    "compact talk",
+    "quarantine 0123456789ab:1",
+    "diff talk 012345 6789ab",
+    "merge 012345 6789ab",
+    "rewind talk --undo",
+    "constraints talk",
+)
 READING = ("sessions", "show talk", "tree talk", "view talk", "recall 0123456789ab:1", "search x", "doctor", "stats")
 
 
-@pytest.mark.parametrize("words", [*READING, "export talk --to markdown"])
+@pytest.mark.parametrize("words", [*READING, *OTHERS, "export talk --to markdown"])
 def test_a_missing_store(palaver: Palaver, words: str) -> None:
-    """Only import makes one; every other command says how to come by one, and makes nothing."""
+    """Only import makes one; every other command says how to come by one, and makes nothing: not of an empty file either."""
     is_clear(palaver(*words.split()), 4, "palaver import")
     assert not palaver.store.exists()
+    palaver.store.touch()
+    os.utime(palaver.store, (1.0, 1.0))
+    is_clear(palaver(*words.split()), 4, "palaver import")
+    assert palaver.store.stat().st_size == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "sweep {}",
+        "erase {} --session x",
+        "verify {}",
+        "verify-receipt {} x",
+        "retain {} --older-than 1d",
+        "copy-store {} to.db",
+    ],
+)
+def test_a_missing_store_that_is_named(tmp_path: Path, words: str) -> None:
+    """Commands that take the store as a word of their own make none, with --yes either, and no copy of one."""
+    for more in ([], ["--yes"]):
+        for old in (False, True):
+            store = tmp_path / f"{'empty' if old else 'none'}.db"
+            if old:
+                store.touch()
+                os.utime(store, (1.0, 1.0))
+            said = words.format(store).replace("to.db", str(tmp_path / "to.db")).split()
+            assert run(*said, *more).code in ((4, 2) if more else (4,))
+            assert not store.exists() or store.stat().st_size == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["empty.db"]
 
 
 @pytest.mark.parametrize("words", [*READING, "import {file}", "export talk --to markdown"])

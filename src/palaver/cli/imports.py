@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -14,12 +15,14 @@ from palaver.cli.options import JsonOption, StoreOption, opened
 from palaver.cli.outcome import Exit, tell
 from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output, visible
-from palaver.errors import Erased, InvalidInput, PalaverError, UnsupportedTranscript
+from palaver.errors import Erased, InvalidInput, MissingStore, PalaverError, UnsupportedTranscript
 from palaver.formats.events import Loss
 from palaver.log.redaction import PatternRedactor
 from palaver.store import Store
 from palaver.store.redacting import redacting
 from palaver.transcripts import Imported, Importer, import_bundle_file, in_order, is_bundle, losses_by_code
+from palaver.transcripts.bundle_files import check_bundle_file
+from palaver.transcripts.importing import require_something
 
 _SHOWN = 5
 
@@ -46,10 +49,13 @@ def run(
 
     A file that cannot be imported stops none of the others; with several files it is told in the end by exit code 1.
     """
-    failures: list[Exit] = []
+    ordered = in_order(paths)
+    failures = [tell(error, json=json) for error in _in_vain(store, ordered)]
+    if failures:
+        return _code(failures, ordered)
     redactor = PatternRedactor() if redact else None
     with opened(store, create=True) as target:
-        for path in in_order(paths):
+        for path in ordered:
             with _progress(hidden=json) as progress:
                 task = progress.add_task(visible(path.name), total=None, records=0)
 
@@ -62,7 +68,45 @@ def run(
                 error = _import(importer, path, partial(_say, progress, json=json, all_losses=losses))
             if error is not None:
                 failures.append(tell(error, json=json))
+    return _code(failures, ordered)
+
+
+def _code(failures: Sequence[Exit], paths: Sequence[Path]) -> int:
     return Exit.OK if not failures else failures[0] if len(paths) == 1 else Exit.FOUND
+
+
+def _in_vain(store: str | None, paths: Sequence[Path]) -> list[PalaverError]:
+    """Give why nothing can be imported, for each of the files; nothing where there is something, or a store already: none is made in vain."""
+    with suppress(MissingStore), opened(store):
+        return []
+    refused: list[PalaverError] = []
+    for path in paths:
+        try:
+            _require_something(path)
+        except InvalidInput as error:
+            refused.append(error)
+        else:
+            return []
+    return refused
+
+
+def _require_something(path: Path) -> None:
+    """Read a file as far as it takes to know that there is something to import.
+
+    Raises:
+        InvalidInput: There is not.
+    """
+    try:
+        if is_bundle(path):
+            check_bundle_file(path)
+        else:
+            require_something(path)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> UnsupportedTranscript:
+    return UnsupportedTranscript(path, f"it cannot be read ({error.strerror or error})")
 
 
 def _import(importer: Importer, path: Path, say: Callable[[dict[str, object]], None]) -> PalaverError | None:
@@ -85,7 +129,7 @@ def _read(rows: Iterator[dict[str, object]], path: Path) -> Iterator[dict[str, o
         try:
             row = next(rows, None)
         except OSError as error:
-            raise UnsupportedTranscript(path, f"it cannot be read ({error.strerror or error})") from error
+            raise _unreadable(path, error) from error
         if row is None:
             return
         yield row

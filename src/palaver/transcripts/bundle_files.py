@@ -20,6 +20,17 @@ def is_bundle(path: str | Path) -> bool:
         return len(source.members) == 1 and source.members[0].read(len(NAME)) == NAME
 
 
+def check_bundle_file(path: str | Path) -> None:
+    """Read a file that holds a bundle to its end, and write nothing.
+
+    Raises:
+        UnsupportedTranscript: It is no file that can be read.
+        InvalidBundle: It is damaged.
+    """
+    with open_source(path) as source:
+        check_bundle(source.members[0].reader(), str(path))
+
+
 def import_bundle_file(store: Store, path: str | Path) -> Taken:
     """Take a file that holds a bundle into a store, as `import_bundle` does, but read it to its end first: of a damaged one nothing is written.
 

@@ -349,6 +349,26 @@ class Importer:
         return file.keep() or (None if known is None else known.raw)
 
 
+def require_something(path: str | Path) -> None:
+    """Read a file up to its first message, and write nothing.
+
+    Raises:
+        UnsupportedTranscript: It is in no known format, or an import would find nothing in it.
+    """
+    losses: list[Loss] = []
+    anything = False
+    with open_source(path) as source:
+        for found in matches(source):
+            for event in (found,) if isinstance(found, Loss) else found.format.read(found.source):
+                if isinstance(event, Put) and event.entry.kind == "message":
+                    return
+                if isinstance(event, Loss) and event.severity == "loss" and event.code != "torn_tail":
+                    losses.append(event)
+                anything |= isinstance(event, Put)
+        if losses or not anything:
+            raise _nothing_in(source.path, losses)
+
+
 def _nothing_kept() -> None:
     """Keep no file."""
 
