@@ -259,7 +259,7 @@ class Measured:
         wanted: dict[int, list[str]] = {}
         for need in away:
             wanted.setdefault(need.index, []).append(need.name)
-        hits = self._found(step, {need.name for need in away}, shown)
+        hits = self._found(step, {need.name for need in away if not self._shown.holds(need.name)}, shown)
         steps = tokens = refetched = 0
         back, again = set[str](), set[str]()
         for index, names in wanted.items():
