@@ -231,6 +231,7 @@ def test_a_policy_that_lists_words_has_words(tmp_path: Path) -> None:
     assert one["bill"] < other["bill"]
     assert one["evidence"] <= other["evidence"]
     assert one["evidence_bill"] > other["evidence_bill"]
+    assert one["evidence_recall"] > other["evidence_recall"]  # a word that stands in view can be searched for
     assert by_name["full"]["evidence"] == by_name["full"]["frr"] == 1.0
     for each in by_name.values():
         assert each["evidence"] <= each["evidence_recall"] <= 1.0
