@@ -1,7 +1,7 @@
 """./run bench: what palaver costs, as ratios against the physical limit and the peers, in one run on one machine.
 
     python -m bench [--quick | --full] [NAME...]
-    names: append, async, fork, open, rounds, loop, context, schedule, import, start, doctor, postgres, scale, scale-postgres, lab, map, peers
+    names: append, async, fork, open, take-up, rounds, loop, context, schedule, import, start, doctor, postgres, scale, scale-postgres, lab, map, peers
 
 Each ratio is of medians of interleaved runs: ours, the limit, ours, the limit … so that a machine whose speed drifts drifts for both. The
 limit of a durable append is one row inserted by apsw into a plain table, in a transaction of its own, with WAL and synchronous FULL.
@@ -52,6 +52,7 @@ SUITES: Mapping[str, Suite] = {
     "async": appends.run_async,
     "fork": openings.run_fork,
     "open": openings.run_open,
+    "take-up": openings.run_take_up,
     "rounds": rounds.run,
     "loop": loop.run,
     "context": contexts.run,

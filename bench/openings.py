@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import tracemalloc
-from contextlib import closing
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import apsw
 
 from bench.appends import grown
 from bench.measure import Row, compared, in_turn, numbers, raw, text
-from palaver import Session, UserMessage
+from palaver import Agent, Prompt, ScriptedProvider, Session, UserMessage
+from palaver.agent.turn import read_turn
 from palaver.log import Run
 from palaver.store import SqliteStore
 from palaver.view import Drop, Plan, View, apply, checkpoint, fold, held
@@ -69,6 +71,39 @@ def run_open(folder: Path, *, quick: bool) -> list[Row]:
         rows.append(compared(f"open {size:,} messages, view of {SHOWN}", mine, theirs, "≤ 3"))
         rows.append(Row(f"  its memory at the most, log of {size:,}", f"{peak / 1024:,.0f} KiB", "", "", "flat"))
     return rows
+
+
+def run_take_up(folder: Path, *, quick: bool) -> list[Row]:
+    """Time what an agent reads of a long log that it takes up, and a turn, against the same on a log of a thousand entries."""
+    size = MESSAGES // 10 if quick else MESSAGES
+    with ExitStack() as open_until_the_end:
+        logs = []
+        for length in (size, 1_000):
+            path = folder / f"taken-{length}.db"
+            session_id = _prepared(path, length)
+            store = open_until_the_end.enter_context(closing(SqliteStore(path)))
+            logs.append((store, session_id))
+
+        def stands(number: int, which: int) -> object:
+            del number
+            store, session_id = logs[which]
+            return read_turn(store, Session.open(session_id, store).root.dialog_id)
+
+        def turn(number: int, which: int) -> object:
+            store, session_id = logs[which]
+            provider = ScriptedProvider([f"answer {number}"])
+            agent = Agent("clerk", Prompt(path="clerk", prompt="You answer."), "gpt-4o-mini", provider, store=store)
+            agent.resume(session_id)
+            agent.receive(f"question {number}")
+            return agent.respond()
+
+        first = in_turn(partial(stands, which=0), partial(stands, which=1), 200)
+        whole = in_turn(partial(turn, which=0), partial(turn, which=1), 40)
+    what = f"{size:,} entries, view of {SHOWN}, against 1,000"
+    return [
+        compared(f"where a turn stands that nobody began, log of {what}", *first, "≤ 1.5"),
+        compared(f"a turn of an agent that takes up a log of {what}", *whole, "≤ 1.5"),
+    ]
 
 
 def _prepared(path: Path, size: int) -> str:
