@@ -9,11 +9,11 @@ import apsw
 
 from palaver.ids import DialogId
 from palaver.store import Durability, MemoryStore, SqliteStore, Store
-from palaver.store.memory import _Guard
+from palaver.store.memory.contents import Guard
 from palaver.testing.store_laws import Backend
 
 
-class _Telling(_Guard):
+class _Telling(Guard):
     """A lock that tells when it is free again; not of what is done meanwhile."""
 
     def __init__(self, act: Callable[[], None]) -> None:
@@ -70,11 +70,11 @@ class MemoryBackend(Backend):
 
     def stored(self, dialog_id: DialogId, seq: int) -> bytes:
         """Read a body as it lies there."""
-        return self.store._logs[dialog_id].bodies[seq]
+        return self.store.contents.logs[dialog_id].bodies[seq]
 
     def damage(self, dialog_id: DialogId, seq: int) -> None:
         """Change its last byte."""
-        bodies = self.store._logs[dialog_id].bodies
+        bodies = self.store.contents.logs[dialog_id].bodies
         bodies[seq] = bodies[seq][:-1] + bytes([bodies[seq][-1] ^ 1])
 
     def lose(self, dialog_id: DialogId, seq: int) -> None:
@@ -83,18 +83,18 @@ class MemoryBackend(Backend):
 
     def age_payloads(self, seconds: float) -> None:
         """Turn their clocks back."""
-        self.store._times = {blob: at - seconds for blob, at in self.store._times.items()}
+        self.store.contents.times = {blob: at - seconds for blob, at in self.store.contents.times.items()}
 
     @contextmanager
     def between(self, store: Store, act: Callable[[], None]) -> Iterator[None]:
         """Act whenever the store's lock is free again."""
         assert isinstance(store, MemoryStore)
-        plain = store._guard
-        store._guard = _Telling(act)
+        plain = store.contents.guard
+        store.contents.guard = _Telling(act)
         try:
             yield
         finally:
-            store._guard = plain
+            store.contents.guard = plain
 
 
 class SqliteBackend(Backend):

@@ -302,10 +302,10 @@ def test_a_changed_payload_and_a_missing_one_are_told_apart() -> None:
     store = MemoryStore()
     fill(store)
     assert told(store) == []
-    (picture, kept) = sorted(store._blobs, key=lambda blob: len(store._blobs[blob]), reverse=True)
-    store._blobs[picture] += b"x"
+    (picture, kept) = sorted(store.contents.blobs, key=lambda blob: len(store.contents.blobs[blob]), reverse=True)
+    store.contents.blobs[picture] += b"x"
     assert told(store) == [f"{picture} damaged_blob Its bytes do not give its id."]
-    del store._blobs[picture], store._blobs[kept]
+    del store.contents.blobs[picture], store.contents.blobs[kept]
     assert sorted(line.split()[1] for line in told(store)) == ["missing_blob", "missing_blob"]
 
 
@@ -332,7 +332,7 @@ def test_an_index_that_says_otherwise_is_found() -> None:
     """A text of the index that is not the entry's: its place is named; made anew, the index is sound."""
     store = MemoryStore()
     fill(store)
-    store._logs[DIALOG].texts[2] = "other words"
+    store.contents.logs[DIALOG].texts[2] = "other words"
     assert [line.split()[:2] for line in told(store)] == [[f"{DIALOG[:12]}:2", "wrong_index"]]
     store.drop_index()
     store.index(searchable)

@@ -187,13 +187,13 @@ def test_taking_a_bundle_takes_its_session_out_of_the_trash() -> None:
 def test_damage_is_never_exported() -> None:
     """An entry or payload that is not what was written is named; a bundle would make it look like what was said."""
     log = sample()
-    good = log.store._logs[log.dialog].bodies[1]
-    log.store._logs[log.dialog].bodies[1] = good.replace(b"hi", b"ho")
+    good = log.store.contents.logs[log.dialog].bodies[1]
+    log.store.contents.logs[log.dialog].bodies[1] = good.replace(b"hi", b"ho")
     with pytest.raises(StoreDamaged, match=f"{log.dialog[:12]}:1"):
         bundle(log)
-    log.store._logs[log.dialog].bodies[1] = good
-    (blob,) = log.store._blobs
-    log.store._blobs[blob] += b"!"
+    log.store.contents.logs[log.dialog].bodies[1] = good
+    (blob,) = log.store.contents.blobs
+    log.store.contents.blobs[blob] += b"!"
     with pytest.raises(StoreDamaged, match="blob"):
         bundle(log)
 

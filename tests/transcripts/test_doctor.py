@@ -346,11 +346,11 @@ def test_a_payload_that_is_gone_is_named_and_replaced() -> None:
     """A picture whose bytes the store lost, or changed, is found; the branch says what was there."""
     log = Log()
     log.put(UserMessage(contents=(TextContent("see"), ImageContent(images=(b"\x89PNG\r\n\x1a\n" + bytes(60),)))))
-    (blob,) = log.store._blobs
-    data = log.store._blobs[blob]
-    log.store._blobs[blob] = data + b"!"
+    (blob,) = log.store.contents.blobs
+    data = log.store.contents.blobs[blob]
+    log.store.contents.blobs[blob] = data + b"!"
     assert codes(alone(log)) == {"missing_blob"}
-    del log.store._blobs[blob]
+    del log.store.contents.blobs[blob]
     assert codes(alone(log)) == {"missing_blob"}
     assert mended(log) == ["see", f"[image/png, {len(data)} bytes: its payload was lost]"]
 
@@ -363,7 +363,7 @@ def test_damage_in_an_ancestor_is_named_once_and_spoils_its_forks() -> None:
     fork.put(user("more"))
     store = log.store
     other = draft(MessageEntry(message=UserMessage.text("lie")))[0].body
-    store._logs[log.dialog].bodies[0] = other
+    store.contents.logs[log.dialog].bodies[0] = other
     found = alone(log)
 
     assert [(one.place, one.code) for one in found.findings if one.severity == "fault"] == [

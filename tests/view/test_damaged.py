@@ -14,7 +14,7 @@ def spoilt(seq: int) -> Log:
     """Give a log in which the bytes of one entry are no entry any more."""
     log = Log()
     log.put(system("rules"), user("go"), model("I look", "a", response="r1"), result("a"), model("done"), user("and?"))
-    bodies = log.store._logs[log.dialog].bodies
+    bodies = log.store.contents.logs[log.dialog].bodies
     bodies[seq] = bodies[seq][: len(bodies[seq]) // 2]
     return log
 

@@ -179,7 +179,7 @@ class Counting(MemoryStore):
 def _counted() -> tuple[Log, Counting, Folding]:
     log = Log()
     store = Counting()
-    store._sessions, store._logs = log.store._sessions, log.store._logs
+    store.contents.sessions, store.contents.logs = log.store.contents.sessions, log.store.contents.logs
     log.store = store
     return log, store, Folding(store, store.node(log.dialog))
 

@@ -9,9 +9,9 @@ from dataclasses import fields, replace
 from math import isfinite, isnan
 from typing import Any, TypeVar
 
-from palaver.errors import InvalidInput, StoreDamaged, UnknownDialog
+from palaver.errors import Conflict, InvalidInput, StoreDamaged, UnknownDialog
 from palaver.ids import DialogId
-from palaver.log import SOUGHT, Draft, Header, Node, Span, body_digest
+from palaver.log import SOUGHT, Draft, Header, Node, Span, body_digest, next_header
 from palaver.messages.frozen import EMPTY, FrozenDict
 from palaver.store.protocol import SessionRecord, SourceRecord
 
@@ -127,6 +127,22 @@ def check_drafts(drafts: Sequence[Draft]) -> None:
         if not plain or not isfinite(draft.at):  # nearly never: an append pays for one glance
             for name in ("kind", "role", "response", "at"):
                 _check_value(name, getattr(draft, name))
+
+
+def appended(dialog_id: DialogId, last: Header, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+    """Give the headers of entries that belong to the turn, behind the newest one: the compare-and-swap of every store.
+
+    Raises:
+        Conflict: The turn head is another one.
+        IllegalEntry: An entry may not stand there.
+    """
+    if last.turn_head != turn_head:
+        raise Conflict(dialog_id, turn_head, last.turn_head)
+    made = []
+    for draft in drafts:
+        last = next_header(draft, last)
+        made.append(last)
+    return tuple(made)
 
 
 def check_taken(last: Header, entries: Sequence[tuple[Header, bytes]]) -> None:

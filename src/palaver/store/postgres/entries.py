@@ -36,7 +36,7 @@ from palaver.store.postgres.rows import PostgresRows
 from palaver.store.postgres.statements import ENTRY, Row, statements
 from palaver.store.postgres.texts import given, held
 from palaver.store.postgres.transactions import one_statement, reading, writing
-from palaver.store.records import check_taken, ids_in
+from palaver.store.records import appended, check_taken, ids_in
 
 _PAGE_ROWS = 512
 _PAGE_BYTES = 1 << 20
@@ -93,17 +93,8 @@ class Log:
 
     def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
         """Append entries of a turn."""
-
-        def follow(last: Header) -> tuple[Header, ...]:
-            if last.turn_head != turn_head:
-                raise Conflict(dialog_id, turn_head, last.turn_head)
-            headers = []
-            for draft in drafts:
-                last = next_header(draft, last)
-                headers.append(last)
-            return tuple(headers)
-
-        return self._place(dialog_id, [bytes(draft.body) for draft in drafts], follow)
+        bodies = [bytes(draft.body) for draft in drafts]
+        return self._place(dialog_id, bodies, lambda last: appended(dialog_id, last, drafts, turn_head))
 
     def annotate(self, dialog_id: DialogId, draft: Draft) -> Header:
         """Add an entry beside a turn."""

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import apsw
 
-from palaver.errors import Conflict, StoreDamaged, UnknownHandle
+from palaver.errors import StoreDamaged, UnknownHandle
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Draft, Handle, Header, body_digest, next_header
 from palaver.store.erasing_rows import unknown_dialog
-from palaver.store.records import check_taken, ids_in
+from palaver.store.records import appended, check_taken, ids_in
 from palaver.store.sqlite import activity
 from palaver.store.sqlite.connections import Connections, reading
 from palaver.store.sqlite.rows import SqliteRows
@@ -61,17 +61,12 @@ def append(
 ) -> tuple[Header, ...]:
     """Append entries of a turn, in an open transaction."""
     dialog_no, last = newest(connection, dialog_id)
-    if last.turn_head != turn_head:
-        raise Conflict(dialog_id, turn_head, last.turn_head)
-    headers = []
-    for draft in drafts:
-        last = next_header(draft, last)
-        headers.append(last)
+    headers = appended(dialog_id, last, drafts, turn_head)
     for made, draft in zip(headers, drafts, strict=True):
         _write(connection, dialog_no, made, draft.body)
     if headers:
-        activity.spoken_in(connection, dialog_no, last.at)
-    return tuple(headers)
+        activity.spoken_in(connection, dialog_no, headers[-1].at)
+    return headers
 
 
 def annotate(connection: apsw.Connection, dialog_id: DialogId, draft: Draft) -> Header:
