@@ -695,10 +695,8 @@ class ModelCallFailed(AgentFailure):
     ) -> None:
         """Say what the provider's error says, and how the session goes on without the block that it is about."""
         if place:
-            hint = (
-                hint
-                or f"It is about {place}: `palaver quarantine {place}`, or dialog.quarantine, sets that block aside."
-            )
+            about = f"It is about {place}: `palaver quarantine {place}`, or dialog.quarantine, sets that block aside."
+            hint = f"{about} {hint}".rstrip()
         super().__init__(error.message, session=session, hint=hint or error.hint)
         self.error = error
         self.place = place

@@ -187,6 +187,22 @@ def test_what_was_set_aside_in_vain_is_shown_again() -> None:
     assert json.dumps(agent.current_dialog.request("anthropic", MODEL).body).count('"base64"') == 2
 
 
+def test_a_place_that_is_refused_again_was_not_to_blame() -> None:
+    """The provider names the same place when only the placeholder stands there: the block is shown again, the log says why, and the error tells it."""
+    agent = _going_on([RequestRefused("messages.0.content.0: something is wrong", status=400)] * 3)
+    agent.current_dialog.put_text("Innocent words.")
+    agent.current_dialog.append(AssistantMessage(content="I see."))
+    agent.receive("And now?")
+    with pytest.raises(ModelCallFailed, match="something is wrong") as refused:
+        agent.respond()
+    assert [one.lifted for one in _quarantines(agent)] == [False, True]
+    assert _quarantines(agent)[1].reason == "it was refused without it, too"
+    assert dict(agent.current_dialog.quarantined) == {}
+    assert (refused.value.place, refused.value.session.set_aside if refused.value.session else None) == ("", [])
+    assert "is shown again: the request has another fault" in refused.value.hint
+    assert "Innocent words." in json.dumps(agent.current_dialog.request("anthropic", MODEL).body)
+
+
 def test_a_mark_that_compiling_adds_blames_no_block() -> None:
     """A mark of the cache is refused at the place of a block: the block is innocent, and so would be each that is marked in its stead."""
     agent = _going_on([RequestRefused("messages.0.content.0.cache_control.ttl: Extra inputs", status=400)])
@@ -238,6 +254,9 @@ def test_it_is_bounded() -> None:
         agent.respond()
     assert (len(_quarantines(agent)), len(asked)) == (8, 9)
     assert refused.value.place
+    assert f"It is about {refused.value.place}" in refused.value.hint
+    assert "8 blocks, which stay so" in refused.value.hint
+    assert "--undo" in refused.value.hint
     assert agent.respond().content == "Fine."  # asked again, it may go on
 
 

@@ -20,21 +20,47 @@ MOST_SET_ASIDE = 8
 """Blocks that one turn may set aside: a conversation of which a provider refuses more has another fault than a poisoned block."""
 
 
-async def unanswered(run: Run, error: ProviderError) -> ModelCallFailed:
-    """Give the failure; of a refusal with the block that it is about, which would be refused with every request to come."""
+async def unanswered(run: Run, error: ProviderError, innocent: tuple[Handle, ...] = ()) -> ModelCallFailed:
+    """Give the failure; of a refusal with the block that it is about, which would be refused with every request to come.
+
+    Args:
+        run: The run.
+        error: What the provider said.
+        innocent: What was refused in vain, and is shown again.
+    """
     asked = _asked(run)
     place = None
-    if asked is not None and isinstance(error, RequestRefused):
+    if asked is not None and isinstance(error, RequestRefused) and not innocent:
         place = await aside(partial(run.dialog.blamed, asked, error.message))
-    return ModelCallFailed(error, session=run.session, place=str(place or ""))
+    hint = await aside(partial(_left_aside, run, innocent)) if run.turn.aside else ""
+    return ModelCallFailed(error, session=run.session, place=str(place or ""), hint=hint)
+
+
+def _left_aside(run: Run, innocent: tuple[Handle, ...]) -> str:
+    """Say what became of the blocks that this turn has set aside: a failed turn hides nothing without a word."""
+    standing = run.dialog.quarantined
+    left = [str(place) for place in run.turn.aside if place in standing]
+    told = []
+    if innocent:
+        told.append(
+            f"It was refused without {', '.join(map(str, innocent))}, too, which is shown again: the request has another fault."
+        )
+    if left:
+        told.append(
+            f"Set aside in this turn, each where a refusal had named it and the next one named another place: {len(left)} blocks, "
+            f"which stay so (session.set_aside, dialog.quarantined). `palaver quarantine {left[0]} --undo` shows one again; "
+            "respond() goes on without them."
+        )
+    return " ".join(told)
 
 
 async def set_aside(run: Run, refused: RequestRefused) -> None:
     """Set aside what a refusal is about, by entries that can be taken back, if the agent is to do so.
 
     Where the provider names no place and its words are about media, that is all media that the model has not answered yet: what it has
-    answered, it took. Is the same said when they are gone, they are shown again. Each block is set aside once in a turn. What the user just asked in words, instructions, and what is pinned never is:
-    the model would answer something else than it was asked.
+    answered, it took. Is the same said when they are gone, they are shown again; so is a block that was set aside where the same place is refused
+    again. Each block is set aside once in a turn. What the user just asked in words, instructions, and what is pinned never is: the model would
+    answer something else than it was asked.
 
     Raises:
         ModelCallFailed: It is not to be, or there is nothing that may be.
@@ -45,9 +71,8 @@ async def set_aside(run: Run, refused: RequestRefused) -> None:
     found, named = await aside(partial(_found, run, request, refused))
     places = [place for place in found if place not in run.turn.aside]
     if not places or len(places) > MOST_SET_ASIDE - len(run.turn.aside):
-        if not named:
-            await aside(partial(_take_back, run, refused))
-        raise await unanswered(run, refused) from refused
+        innocent = await aside(partial(_take_back, run, refused, found if named else None))
+        raise await unanswered(run, refused, innocent) from refused
     for place in places:
         run.dialog.quarantine(place, refused.message)
     run.look()
@@ -56,14 +81,21 @@ async def set_aside(run: Run, refused: RequestRefused) -> None:
         await run.sink.emit(Quarantined(str(place), refused.message))
 
 
-def _take_back(run: Run, refused: RequestRefused) -> None:
-    """Show again what was set aside for the same words that named no place: they were about something else."""
-    standing = [place for place, reason in run.dialog.quarantined.items() if reason == refused.message]
-    for place in standing:
-        if place in run.turn.aside:
-            run.dialog.lift_quarantine(place, "it was refused without it, too")
-            run.session.set_aside = [one for one in run.session.set_aside if one != str(place)]
+def _take_back(run: Run, refused: RequestRefused, named: list[Handle] | None) -> tuple[Handle, ...]:
+    """Show again what was set aside in vain, and give it: what was refused was about something else.
+
+    That is the block of which only the placeholder stands at the place that is refused again; and, where no place is named, every block that was
+    set aside for the same words.
+    """
+    vain = []
+    for place, reason in run.dialog.quarantined.items():
+        if place in run.turn.aside and (reason == refused.message if named is None else place in named):
+            vain.append(place)
+    for place in vain:
+        run.dialog.lift_quarantine(place, "it was refused without it, too")
+        run.session.set_aside = [one for one in run.session.set_aside if one != str(place)]
     run.look()
+    return tuple(vain)
 
 
 def _asked(run: Run) -> Request | None:
