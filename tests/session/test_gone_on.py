@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from palaver import AssistantMessage, Dialog, Message, Session, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.context.triggers import Figures
 from palaver.errors import InfeasibleBudget, InvalidInput
-from palaver.log.entries import Instructions, Section, Toolset
+from palaver.log.entries import Instructions, Toolset
+from palaver.log.values import Section
 from palaver.store import MemoryStore
 from palaver.wire import Request
 from tests.wire.scenes import BASH, MODELS

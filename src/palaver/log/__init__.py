@@ -5,16 +5,13 @@ from palaver.log.damaged import LOST, decoded, entry_at, every_body, in_place_of
 from palaver.log.entries import (
     KINDS,
     Approval,
-    BlockEdit,
     BranchSummary,
     CallStarted,
     Compaction,
     Constraint,
     ContextEdit,
     Custom,
-    Derived,
     Entry,
-    Erasure,
     ErrorEntry,
     Inbox,
     Instructions,
@@ -24,17 +21,10 @@ from palaver.log.entries import (
     MessageEntry,
     ModeChange,
     ModelChange,
-    Omitted,
     Pin,
-    Place,
     Quarantine,
-    Redaction,
-    Run,
-    Section,
-    Source,
     Tombstone,
     Toolset,
-    ToolSpec,
     TurnEnded,
     TurnStarted,
     UnknownEntry,
@@ -45,6 +35,7 @@ from palaver.log.headers import NOTHING, Draft, Header, body_digest
 from palaver.log.legality import HOLDING, RULES, SOUGHT, Rule, check, next_header, rule
 from palaver.log.lineage import Node, Reader, child_of, clip, lineage
 from palaver.log.redaction import PatternRedactor, Redactor
+from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Redaction, Run, Section, Source, ToolSpec
 
 __all__ = [
     "ERASED",

@@ -10,8 +10,9 @@ from pydantic_core import ValidationError, from_json
 
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId
-from palaver.log.entries import KINDS, CallStarted, Entry, Inbox, LateResult, MessageEntry, Source, UnknownEntry
+from palaver.log.entries import KINDS, CallStarted, Entry, Inbox, LateResult, MessageEntry, UnknownEntry
 from palaver.log.headers import Draft
+from palaver.log.values import Source
 from palaver.messages import Message, Role, ToolCallContent, ToolResultContent, canonical_json, encode
 from palaver.messages.stored import Unusual, is_plain, number, read_stored, set_together, text, whole
 

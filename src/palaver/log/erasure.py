@@ -13,16 +13,13 @@ from typing import Any
 from palaver.log.entries import (
     KINDS,
     Approval,
-    BlockEdit,
     BranchSummary,
     CallStarted,
     Compaction,
     Constraint,
     ContextEdit,
     Custom,
-    Derived,
     Entry,
-    Erasure,
     ErrorEntry,
     Inbox,
     Instructions,
@@ -32,22 +29,16 @@ from palaver.log.entries import (
     MessageEntry,
     ModeChange,
     ModelChange,
-    Omitted,
     Pin,
-    Place,
     Quarantine,
-    Run,
-    Section,
-    Source,
     Tombstone,
     Toolset,
-    ToolSpec,
     TurnEnded,
     TurnStarted,
-    Value,
 )
 from palaver.log.handles import Handle, Span
 from palaver.log.headers import Header
+from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec, Value
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 
 __all__ = ["ERASED", "NOTE", "from_header", "is_note", "note", "stand_in", "without"]

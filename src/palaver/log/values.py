@@ -1,0 +1,204 @@
+"""What entries hold: values that are part of an entry and are never one by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
+
+from palaver.ids import DialogId
+from palaver.messages import freeze
+from palaver.messages.normalize import is_clean
+
+
+def _storable(value: object) -> object:
+    """Give the read-only form of a JSON value, in which every string can be written as UTF-8."""
+    return freeze(value, "", [])
+
+
+JsonValue: TypeAlias = Annotated[Any, AfterValidator(_storable)]
+"""A value that JSON can hold, read-only; entries keep what other programs recorded without judging its shape."""
+
+
+class Value(BaseModel):
+    """A frozen value that keeps fields it does not know, so that a newer version's record survives an older reader."""
+
+    # defer_build: as in palaver.messages.value, validators are built when they are first used, not at import
+    model_config = ConfigDict(frozen=True, extra="allow", defer_build=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _normalise(cls, data: object) -> object:
+        """Clean strings where they enter, so that whatever was recorded can be stored and sent (U+FFFD for what UTF-8 cannot hold)."""
+        if not isinstance(data, dict):
+            return data
+        known = cls.__pydantic_fields__
+        stored = {
+            name: _storable(value)
+            for name, value in data.items()
+            if (isinstance(value, str) and not (type(value) is str and is_clean(value)))
+            or (name not in known and isinstance(value, dict | list))
+        }
+        return {**data, **stored} if stored else data
+
+    @model_serializer(mode="wrap")
+    def _without_empty_fields(self, handler: SerializerFunctionWrapHandler) -> dict[str, JsonValue]:
+        """Leave out fields of ours that are None; a field that another version wrote is kept even so."""
+        known = type(self).model_fields
+        return {name: value for name, value in handler(self).items() if value is not None or name not in known}
+
+
+class Source(Value):
+    """Where an imported entry came from.
+
+    Attributes:
+        format: The name of the format that was read, such as `claude-code`.
+        record: The format's own id of the record, or empty where it has none.
+        ordinal: The record's number in its file, starting at 0.
+    """
+
+    format: str
+    record: str = ""
+    ordinal: int = 0
+
+
+class Redaction(Value):
+    """What was taken out of an entry before it was written: never what it was.
+
+    Attributes:
+        kind: Which pattern found it, such as `github-token`.
+        place: Where it was: the keys and numbers that lead to the text, such as `message.contents.0.content`.
+        count: How many stood there.
+        marks: Keyed hashes of them, where the redactor has a key: the same secret has the same mark.
+    """
+
+    kind: str
+    place: str
+    count: int = 1
+    marks: tuple[str, ...] | None = None
+
+
+class Erasure(Value):
+    """The mark of an entry whose words were erased (ADR 46).
+
+    Attributes:
+        at: When, in seconds since 1970-01-01 UTC.
+        receipt: The id of the receipt.
+        part: True where only what was made of erased entries was taken out of it, such as a summary of them.
+    """
+
+    at: float
+    receipt: str
+    part: bool = False
+
+
+class Section(Value):
+    """A named part of the system instructions.
+
+    Attributes:
+        name: Its name.
+        text: What it says.
+        behind: True when it stands behind the instructions that were said as messages: what changes more often than they do, so that they stay
+            in the provider's cache. None and False are the same.
+    """
+
+    name: str
+    text: str
+    behind: bool | None = None
+
+
+class ToolSpec(Value):
+    """A tool as it is declared to a model.
+
+    Attributes:
+        name: The name the model calls.
+        description: What the tool does, for the model.
+        parameters: A JSON schema of the arguments, an object schema.
+        stub: True when the declaration was reconstructed from recorded calls because the recording lacks it.
+    """
+
+    name: str
+    description: str = ""
+    parameters: Mapping[str, JsonValue] = Field(default_factory=lambda: {"type": "object", "properties": {}})
+    stub: bool = False
+
+
+class Place(Value):
+    """A handle as it is stored: whole dialog id, entry number, block index."""
+
+    dialog: DialogId
+    seq: int
+    block: int | None = None
+
+
+class Run(Value):
+    """A span as it is stored: entries `start` (inclusive) to `stop` (exclusive) of a dialog."""
+
+    dialog: DialogId
+    start: int
+    stop: int
+
+
+class BlockEdit(Value):
+    """A block shown in another form.
+
+    Attributes:
+        target: The block that is replaced in the view; the log keeps the original.
+        text: What the model sees instead. It names the handle of the original.
+        reason: Why, in one word of `palaver.view.reasons`.
+        reversible: True when the handle in `text` brings back all that was taken out.
+    """
+
+    target: Place
+    text: str
+    reason: str
+    reversible: bool = True
+
+
+class Omitted(Value):
+    """Entries or one block that a view leaves out.
+
+    Attributes:
+        run: The entries left out, when whole entries are.
+        target: The block left out, when a single block is.
+        reason: Why, in one word of `palaver.view.reasons`.
+        by: The policy that decided it, or `palaver` for what the fold itself leaves out.
+        messages: How many messages it held.
+        size: The size of what was left out, in bytes of its recorded form.
+    """
+
+    run: Run | None = None
+    target: Place | None = None
+    reason: str
+    by: str = ""
+    messages: int = 0
+    size: int = 0
+
+
+class Derived(Value):
+    """Text brought into the view that no one said: a deterministic record, a summary.
+
+    Attributes:
+        text: What the model sees. Stored here, so that a past view never depends on running a policy again.
+        label: What it is: `record`, `summary`, `notice`.
+        speaker: Provenance, a value of `palaver.messages.Speaker`; a summary never speaks with the user's authority.
+        trust: The lowest trust among the sources, the name of a `palaver.messages.Trust` in lower case.
+        sources: The entries it was made from.
+        facts: What a record says, as canonical JSON, from which the next record goes on; None where the text is all there is.
+    """
+
+    text: str
+    label: str = "record"
+    speaker: str = "summary"
+    trust: str = "outside"
+    sources: tuple[Run, ...] = ()
+    facts: str | None = None
