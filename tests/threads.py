@@ -20,10 +20,22 @@ def at_once(threads: int, work: Callable[[int, threading.Barrier], T]) -> list[T
     Meanwhile they take turns as often as the interpreter can, so that what is not one step is interrupted in its middle.
     """
     barrier = threading.Barrier(threads, timeout=WAIT)
+
+    def worked(number: int) -> T:
+        try:
+            return work(number, barrier)
+        except BaseException:  # what it raises is raised below; nobody is to wait for it
+            barrier.abort()
+            raise
+
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
         with ThreadPoolExecutor(threads) as pool:
-            return [each.result() for each in [pool.submit(work, number, barrier) for number in range(threads)]]
+            works = [pool.submit(worked, number) for number in range(threads)]
     finally:
         sys.setswitchinterval(before)
+    faults = [fault for fault in (each.exception() for each in works) if fault is not None]
+    for fault in sorted(faults, key=lambda one: isinstance(one, threading.BrokenBarrierError)):
+        raise fault
+    return [each.result() for each in works]

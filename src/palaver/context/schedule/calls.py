@@ -60,6 +60,8 @@ class Made(Sequence[Called]):
 
     def then(self, *calls: Called) -> Made:
         """Give these calls and further ones."""
+        if not calls:
+            return self
         try:
             self._end.pop()
         except IndexError:  # others went on from here before

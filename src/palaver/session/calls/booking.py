@@ -6,7 +6,7 @@ All of it is read from the log, each entry once while a process lives; the time 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from palaver.context import Anchor, Called, Calls, Ledger, Meter
@@ -36,6 +36,8 @@ _ANSWERED = 64
 class Books:
     """What one dialog's log says for whoever schedules; it goes on from what it has read.
 
+    Threads may ask at once: what is kept is replaced as a whole, and each asks with what it took.
+
     Attributes:
         store: Where the log lies.
         dialog_id: The dialog.
@@ -43,8 +45,7 @@ class Books:
 
     store: Store
     dialog_id: DialogId
-    _calls: Made = field(default_factory=Made)
-    _upto: int | None = None
+    _known: tuple[Made, int] | None = None
     _sent: tuple[Handle, View | None] | None = None
     _usage: tuple[Handle, Usage | None] | None = None
     _measured: tuple[str, Ledger] | None = None
@@ -60,10 +61,10 @@ class Books:
             model: The model that will be asked.
             now: When, in seconds since 1970-01-01 UTC; None where nobody will be: then no cache is taken for cold.
         """
-        self._read(spans)
-        sent = self._last_sent()
-        calls = Calls(self._calls, now, model, sent)
-        known = replace(ledger, anchor=self._anchor(sent), calls=calls, branches=self._sharing(spans, now))
+        made = self._read(spans)
+        sent = self._last_sent(made)
+        calls = Calls(made, now, model, sent)
+        known = replace(ledger, anchor=self._anchor(made, sent), calls=calls, branches=self._sharing(spans, now))
         return self.measuring(known, model)
 
     def measuring(self, ledger: Ledger, model: str) -> Ledger:
@@ -73,48 +74,48 @@ class Books:
 
     def measured(self, model: str) -> Ledger:
         """Give the books whose measures are kept for a model; begun anew for another one, and where they remember too much."""
-        if self._measured is None or self._measured[0] != model or self._measured[1].meter.held > _HELD:
-            self._measured = (model, Ledger(meter=Meter(counter(model))))
-        return self._measured[1]
+        known = self._measured
+        if known is None or known[0] != model or known[1].meter.held > _HELD:
+            known = self._measured = (model, Ledger(meter=Meter(counter(model))))
+        return known[1]
 
     # --- calls ------------------------------------------------------------------------------------------------------------------
 
-    def _read(self, spans: Sequence[Span]) -> None:
-        """Read the calls that came since; at first those since the view's checkpoint, and the last one before it."""
+    def _read(self, spans: Sequence[Span]) -> Made:
+        """Give the calls, those since the view's checkpoint and the last one before it: those that are known, and what came since."""
         last = self.store.last(self.dialog_id)
-        if self._upto is not None:
-            self._calls = self._calls.then(
-                *_calls_in(self.store, (Span(self.dialog_id, self._upto + 1, last.seq + 1),))
-            )
+        if self._known is not None:
+            calls, upto = self._known
+            made = calls.then(*_calls_in(self.store, (Span(self.dialog_id, upto + 1, last.seq + 1),)))
         elif last.view_base >= 0:
             before = _newest_before(self.store, self.dialog_id, last.view_base)
             since = _calls_in(self.store, (Span(self.dialog_id, last.view_base, last.seq + 1),))
-            self._calls = Made((*before, *since))
+            made = Made((*before, *since))
         else:
-            self._calls = Made(_calls_in(self.store, spans))
-        self._upto = last.seq
+            made = Made(_calls_in(self.store, spans))
+        self._known = (made, last.seq)
+        return made
 
-    def _last_sent(self) -> View | None:
+    def _last_sent(self, made: Made) -> View | None:
         """Give what the last call was sent, read from the log once by a process that did not make it."""
-        if not self._calls:
+        if not made:
             return None
-        place = self._calls[-1].place
-        if self._sent is None or self._sent[0] != place:
-            self._sent = (place, self._view(place))
-        return self._sent[1]
+        place, sent = made[-1].place, self._sent
+        if sent is None or sent[0] != place:
+            sent = self._sent = (place, self._view(place))
+        return sent[1]
 
-    def _anchor(self, sent: View | None) -> Anchor | None:
+    def _anchor(self, made: Made, sent: View | None) -> Anchor | None:
         """Give what the provider said of the last call."""
         if sent is None:
             return None
-        place = self._calls[-1].place
-        if self._usage is None or self._usage[0] != place:
+        place, known = made[-1].place, self._usage
+        if known is None or known[0] != place:
             answer = _answer(self.store, place)
             if answer is None:
                 return None  # it may still come
-            self._usage = (place, answer.usage)
-        usage = self._usage[1]
-        return None if usage is None else Anchor.of(sent, usage)
+            known = self._usage = (place, answer.usage)
+        return None if known[1] is None else Anchor.of(sent, known[1])
 
     def took(self, place: Handle, view: View) -> None:
         """Take note of what a call is sent."""
@@ -153,11 +154,12 @@ class Books:
     def _others(self) -> Sequence[Node]:
         """Give the other dialogs of the session; read anew ever more seldom the more there are, so that a turn costs the same."""
         self._asked += 1
-        if self._nodes is None or self._asked > len(self._nodes) // _NEAR:
+        others = self._nodes
+        if others is None or self._asked > len(others) // _NEAR:
             nodes = self.store.nodes(self.store.node(self.dialog_id).session_id)
-            self._nodes = [node for node in nodes if node.dialog_id != self.dialog_id]
+            others = self._nodes = [node for node in nodes if node.dialog_id != self.dialog_id]
             self._asked = 0
-        return self._nodes
+        return others
 
 
 def _calls_in(store: Store, spans: Iterable[Span]) -> Iterator[Called]:

@@ -14,6 +14,7 @@ from palaver.session.branches.differing import BranchDifference, difference
 from palaver.session.branches.merging import ROOM, Branching, account
 from palaver.session.branches.overview import message_line
 from palaver.session.carried.follower import Follower
+from palaver.session.dialog.ending import Ending
 from palaver.session.reading.marks import labels_in, pins_in
 from palaver.session.reading.recalling import recall, whole
 from palaver.session.reading.transcript import Messages, Stretch, stretches
@@ -26,7 +27,8 @@ __all__ = ["Branch"]
 class Branch:
     """One dialog's log up to the newest entry that this process wrote, or was told of by `reload`.
 
-    Every write is compared with that: when another writer was first, `Conflict` is raised and nothing was written.
+    Every write is compared with that: when another writer was first, `Conflict` is raised and nothing was written. Threads may use it at once:
+    what it knows moves forward only, and who reads it reads one moment of it.
 
     Attributes:
         store: Where the log lies.
@@ -42,21 +44,25 @@ class Branch:
         self.owner = node.owner
         self._node = node
         self._follower = follower
-        self._last: Header = store.last(node.dialog_id)
+        self._ending = Ending(store.last(node.dialog_id))
         self._tell()
 
     @cached_property
     def _inherited(self) -> tuple[Stretch, ...]:
         return stretches(self.store, self._node.ranges)[0]
 
-    def _held(self) -> tuple[Stretch, ...]:
-        """Give all that the dialog holds, its own entries last."""
-        own = Span(self.dialog_id, 0, self._last.seq + 1)
-        return (
-            (*self._inherited, Stretch(own, 0, self._node.inherited, self._last.number))
-            if len(own)
-            else self._inherited
-        )
+    @property
+    def _last(self) -> Header:
+        """The newest entry that is known."""
+        return self._ending.last
+
+    def _held(self, last: Header | None = None) -> tuple[Stretch, ...]:
+        """Give all that the dialog holds, its own entries last: up to the newest one that is known, or was at a moment."""
+        upto = self._last if last is None else last
+        own = Span(self.dialog_id, 0, upto.seq + 1)
+        if not len(own):
+            return self._inherited
+        return (*self._inherited, Stretch(own, 0, self._node.inherited, upto.number))
 
     def _spans(self) -> list[Span]:
         return [stretch.span for stretch in self._held()]
@@ -75,7 +81,8 @@ class Branch:
     @property
     def messages(self) -> Messages:
         """All messages, oldest first: a read-only snapshot."""
-        return Messages(self.store, self._held(), self._count)
+        last = self._last  # once: other threads may write meanwhile
+        return Messages(self.store, self._held(last), self._node.inherited + last.number)
 
     @property
     def head(self) -> Message | None:
@@ -165,7 +172,8 @@ class Branch:
             Conflict: Another writer was first; nothing was written.
             IllegalEntry: One of them may not stand there.
         """
-        drafts, continues = [], self._last.response
+        known = self._last
+        drafts, continues = [], known.response
         media: list[bytes] = []
         for entry in entries:
             ready, payloads = draft(entry, continues=continues)
@@ -173,9 +181,9 @@ class Branch:
             continues = ready.response or continues
             drafts.append(ready)
         with keeping(self.store, media):
-            headers = self.store.append(self.dialog_id, drafts, self._last.turn_head)
+            headers = self.store.append(self.dialog_id, drafts, known.turn_head)
         if headers:
-            self._last = headers[-1]
+            self._ending.wrote(headers[-1])
             self._tell()
         return tuple(Handle(self.dialog_id, header.seq) for header in headers)
 
@@ -194,9 +202,8 @@ class Branch:
 
     def _took(self, header: Header) -> Handle:
         """Take note of an entry that was written beside the turn."""
-        if header.turn_head == self._last.turn_head:
-            self._last = header
-            self._tell()
+        self._ending.added(header)
+        self._tell()
         return Handle(self.dialog_id, header.seq)
 
     def merge(self, branch: Branch, summary: str | None = None, *, room: int = ROOM) -> Handle:
@@ -220,7 +227,9 @@ class Branch:
 
     def reload(self) -> Self:
         """Take note of what other writers have appended, and give the dialog itself."""
-        self._last = self.store.last(self.dialog_id)
+        notes = self._ending.notes
+        while not self._ending.read(self.store.last(self.dialog_id), notes):
+            notes = self._ending.notes  # another thread wrote through this object since
         self._tell()
         return self
 

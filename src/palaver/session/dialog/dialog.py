@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, overload
+from typing import Any, Self, overload
 
 from palaver.ids import DialogId, new_session_id, now
 from palaver.log import Entry, Handle, Header, MessageEntry, Node, child_of
@@ -37,8 +37,10 @@ class Dialog(SeenBranch):
     """One branch of a conversation, owned by one agent.
 
     A dialog knows the log up to its own last write, or to the last `reload`. Every write is compared with that: when another writer
-    was first, `Conflict` is raised, nothing was written, and the caller chooses between `reload()` and `fork()`. One thread uses a
-    dialog at a time; several may each have their own object for it.
+    was first, `Conflict` is raised, nothing was written, and the caller chooses between `reload()` and `fork()`.
+
+    Threads and tasks may share one object. Each write is one step; of two that continue the turn at the same moment one gets a `Conflict`, as
+    two processes would. What stands beside a turn (labels, pins, compactions, calls) conflicts with nothing. Whoever reads sees one moment.
     """
 
     def __init__(
@@ -79,13 +81,16 @@ class Dialog(SeenBranch):
     def at(cls, family: Family[Dialog], dialog_id: DialogId) -> Dialog:
         """Give the object that stands for a dialog of the session: there is one for each."""
         found = family.live.get(dialog_id)
-        return cls.of(family, family.store.node(dialog_id), AS_RECORDED) if found is None else found
+        if found is not None:
+            return found
+        made = cls.of(family, family.store.node(dialog_id), AS_RECORDED)
+        return family.live.get(dialog_id, made)  # another thread may have been first
 
     def _attach(self, family: Family[Dialog], node: Node, top: Prompt | AsRecorded | None) -> None:
         super().__init__(family.store, node, family.follower)
         self._family = family
         self._governing = Governing(family.runtime, top, lambda: path_in_force(self.store, self._spans()))
-        family.live[node.dialog_id] = self
+        family.live.setdefault(node.dialog_id, self)
 
     # --- what it is ---------------------------------------------------------------------------------------------------------
 
@@ -109,7 +114,7 @@ class Dialog(SeenBranch):
 
     @top_prompt.setter
     def top_prompt(self, prompt: Prompt | None) -> None:
-        self._governing.top = prompt
+        self._governing.put(prompt, self._last.seq)
 
     def __repr__(self) -> str:
         return f"<Dialog {self.dialog_id[:12]} owner={self.owner!r} messages={self._count}>"
@@ -141,8 +146,7 @@ class Dialog(SeenBranch):
         if not isinstance(found, Prompt):
             raise TypeError(f"prompt is a Prompt or a path, not a {type(prompt).__name__}.")
         text = found.render(as_mapping(prompt_args, "prompt_args"))
-        with self._governing.changed(found):
-            return self.append(said(self.dialog_id, text, name, metadata, role))
+        return self._put(said(self.dialog_id, text, name, metadata, role), found)
 
     def put_text(
         self,
@@ -161,8 +165,15 @@ class Dialog(SeenBranch):
         """
         if not isinstance(text, str):
             raise TypeError(f"text is a str, not a {type(text).__name__}.")
-        with self._governing.changed(text):
-            return self.append(said(self.dialog_id, text, name, metadata, role))
+        return self._put(said(self.dialog_id, text, name, metadata, role), text)
+
+    def _put(self, message: Message, top: Prompt | str) -> Message:
+        """Append what was said, and let something govern from there on; when it cannot be written, nothing is changed."""
+        stored = tuple(stamped(message, self.dialog_id, self.store))
+        entries = (MessageEntry(message=one) for one in stored)
+        places = super().record(*self._governing.stamped(entries, top))
+        self._governing.take(top, places[-1].seq)
+        return as_written(self.store, stored)[-1]
 
     def put_image(
         self,
@@ -224,6 +235,12 @@ class Dialog(SeenBranch):
             IllegalEntry: One of them may not stand there.
         """
         return super().record(*self._governing.stamped(entries))
+
+    def reload(self) -> Self:
+        """Take note of what other writers have appended, and give the dialog itself."""
+        super().reload()
+        self._governing.back(self._last.seq)
+        return self
 
     # --- branches -------------------------------------------------------------------------------------------------------------
 
@@ -378,15 +395,11 @@ class Derived(Dialog):
         if self._length is None:
             self._length = -1
             self.record(*(MessageEntry(message=message) for message in messages_of(self._view, self._source)))
-            self._length = self._newest.seq
-        return self._newest
-
-    @_last.setter
-    def _last(self, header: Header) -> None:
-        self._newest = header
+            self._length = self._ending.last.seq
+        return self._ending.last
 
     def _seen(self, at: int | None) -> View:
-        as_made = self._length is None or self._newest.seq == self._length
+        as_made = self._length is None or self._ending.last.seq == self._length
         return self._view if at is None and as_made else super()._seen(at)
 
     def _booked(self, ready: Composing, when: float | None) -> Composing:  # noqa: ARG002 - as its parent's

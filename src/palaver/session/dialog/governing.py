@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 
 from palaver.errors import UnknownPrompt
 from palaver.log import Entry, Handle, MessageEntry, Reader, Span, entry_at
 from palaver.messages import Role
 from palaver.prompts import Prompt, Runtime, temporary_prompt
+from palaver.tools.locks import OwnLock
 
 __all__ = ["AS_RECORDED", "AsRecorded", "Governing", "UnknownPromptWarning", "path_in_force", "prompt_at"]
 
@@ -34,46 +34,66 @@ AS_RECORDED = AsRecorded.AS_RECORDED
 class Governing:
     """What governs a dialog's next turn: a prompt, a text that was put, nothing, or what the log says until somebody asks.
 
+    Threads may put something at once: what stands last in the log governs.
+
     Attributes:
         runtime: What paths of prompts are resolved with.
-        top: What governs.
     """
 
     def __init__(self, runtime: Runtime, top: Prompt | AsRecorded | None, recorded: Callable[[], str | None]) -> None:
         """Begin with what is given; `recorded` reads the path in force off the log."""
         self.runtime = runtime
-        self.top: Prompt | AsRecorded | str | None = top
+        self._top: Prompt | AsRecorded | str | None = top
+        self._since = -1
         self._recorded = recorded
+        self._lock = OwnLock()
 
     @property
     def prompt(self) -> Prompt | None:
         """The prompt that governs: for a text that was put, a temporary one. One that the runtime does not know is a warning, and None."""
-        if isinstance(self.top, AsRecorded):
-            self.top = prompt_at(self.runtime, self._recorded(), depth=4)
-        if isinstance(self.top, str):
-            self.top = temporary_prompt(self.top)
-        return self.top
+        top = self._top
+        found = prompt_at(self.runtime, self._recorded(), depth=4) if isinstance(top, AsRecorded) else top
+        if isinstance(found, str):
+            found = temporary_prompt(found)
+        with self._lock:
+            if self._top is top:  # nothing was put meanwhile
+                self._top = found
+        return found
 
     @property
     def path(self) -> str | None:
         """Its path, which is what the log keeps; None where nothing governs, or a text."""
-        if isinstance(self.top, AsRecorded):
+        return self._path_of(self._top)
+
+    def _path_of(self, top: Prompt | AsRecorded | str | None) -> str | None:
+        if isinstance(top, AsRecorded):
             return self._recorded()
-        return self.runtime.key_of(self.top) if isinstance(self.top, Prompt) and not self.top.is_temporary else None
+        return self.runtime.key_of(top) if isinstance(top, Prompt) and not top.is_temporary else None
 
-    @contextmanager
-    def changed(self, top: Prompt | str) -> Iterator[None]:
-        """Have something else govern from the message on that is written within; when it cannot be written, nothing is changed."""
-        before, self.top = self.top, top
-        try:
-            yield
-        except BaseException:  # an interrupt, too: nothing was written
-            self.top = before
-            raise
+    def put(self, top: Prompt | None, since: int) -> None:
+        """Have something govern, whatever the log says up to an entry."""
+        with self._lock:
+            self._top, self._since = top, since
 
-    def stamped(self, entries: Iterable[Entry]) -> tuple[Entry, ...]:
-        """Give entries with the path of what governs after them, on each message that is neither the model's nor a tool's."""
-        path = self.path
+    def take(self, top: Prompt | str, since: int) -> None:
+        """Have govern what was put with an entry, unless something governs that was put behind it."""
+        with self._lock:
+            if since > self._since:
+                self._top, self._since = top, since
+
+    def back(self, to: int) -> None:
+        """Take note of how far the log goes: what a block that raised has taken back is behind nothing."""
+        with self._lock:
+            self._since = min(self._since, to)
+
+    def stamped(self, entries: Iterable[Entry], top: Prompt | str | None = None) -> tuple[Entry, ...]:
+        """Give entries with the path of what governs after them, on each message that is neither the model's nor a tool's.
+
+        Args:
+            entries: The entries.
+            top: What is put with them; what governs already when not given.
+        """
+        path = self.path if top is None else self._path_of(top)
         if path is None:
             return tuple(entries)
         return tuple(

@@ -62,7 +62,8 @@ class SeenBranch(Branch):
 
     def _seen(self, at: int | None) -> View:
         """Give everything up to an own entry: from the view before and what came since where there is one, an earlier one by itself."""
-        upto = self._last if at in {None, self._last.seq} else header_at(self.store, self.dialog_id, at)
+        last = self._last
+        upto = last if at in {None, last.seq} else header_at(self.store, self.dialog_id, at)
         if upto.seq >= self._folding.at:
             return self._folding.view(upto)
         return fold(self.store, self.dialog_id, upto.seq)
