@@ -353,6 +353,20 @@ def test_what_was_said_after_a_map_is_not_outdated_by_it(shop: Path) -> None:
         log.put(model(f"Said {turn}."), user("And now?"))
 
 
+def test_a_map_is_back_when_a_fold_is_undone(shop: Path) -> None:
+    """After a commit that was undone the view begins with a map again."""
+    dialog = Dialog(owner="agent")
+    for turn in range(12):
+        dialog.put_text(f"Ask {turn}: " + "a word of it " * 150)
+    composed = dialog.compose(Aider("gpt-4o", repo_map=shop, map_tokens=300), 4_000)
+    assert composed.plan.drops
+    dialog.commit(composed)
+    dialog.undo()
+    again = dialog.compose(Aider("gpt-4o", repo_map=shop, map_tokens=300, history=20_000), 40_000)
+    assert not again.plan.drops
+    assert len(maps(again.view)) == 1
+
+
 def test_a_folder_s_name_is_one_map(shop: Path) -> None:
     """Who names only the folder draws what others drew of it: a list that is fitted again and again keeps its map although files change."""
     messages = [{"role": "user", "content": "Mend `ShoppingBasket`."}]
@@ -457,12 +471,13 @@ def small() -> RepoMap:
 def test_what_replaces_only_what_stands_for_others_is_not_done() -> None:
     """Where nothing but a record and its map could be folded, both stay: a view that was composed is composed already, whatever its parts have."""
     by = Aider(history=600, repo_map=small(), map_tokens=200)
-    for words in range(100, 700, 12):
-        log = Log()
-        log.put(user("a word " * (words // 2)), model("b word " * words), user("And now?"))
-        view = seen(log)
-        composed = hold(view, by, Budget.of_input(size(view) * 3 // 4), COUNTER)
-        assert composed is None or compose(composed.view, by, Budget.of_input(12_000), COUNTER).view is composed.view
+    for letters in range(600, 1_500, 60):
+        work = Step(kind="work", sizes=(0, letters), pinned=False)
+        asks = [Step(kind="ask", sizes=(chars,), pinned=False) for chars in (900, 200)]
+        view = seen(played([asks[0], work, work, asks[1]]))
+        composed = hold(view, by, Budget.of_input(size(view) * 2 // 3), COUNTER)
+        assert composed is not None
+        assert compose(composed.view, by, Budget.of_input(12_000), COUNTER).view is composed.view
 
 
 class TestAiderWithAMap(PolicyLaws):

@@ -86,7 +86,7 @@ class Aider(Preset):
         def edit(ground: Ground, upto: int, layout: Layout) -> Layout:
             """Fold; where there is room, a record and a map are not made anew for their own sake."""
             folded = _CUT(ground, upto, layout)
-            new = frozenset(ground.missing(folded)).difference(ground.missing(layout))
+            new = {*layout.kept, *range(layout.cut, folded.cut)}.difference(folded.kept)
             crowded = layout.size + sizes(ground, upto, layout)[1] > ground.room.high
             return folded if crowded or any(not ground.view.exchanges[index].derived for index in new) else layout
 

@@ -29,6 +29,9 @@ LABEL = "repo map"
 FIRST, FOLDED = "first words", "fold"
 """Why a map was drawn."""
 
+_UNDONE = "undo"
+"""What a commit is recorded as that takes another one back: the view is what it was, and nothing made it smaller."""
+
 
 @dataclass(eq=False, kw_only=True)
 class Maps:
@@ -48,11 +51,11 @@ class Maps:
     _standing: tuple[View, tuple[int, ...]] | None = field(default=None, repr=False)
 
     def opening(self, ground: Ground, layout: Layout) -> Iterator[Insert]:
-        """Make the map that stands before the user's first words, drawn for them; none where the view was made smaller already.
+        """Make the map that stands before the user's first words, drawn for them; none where the view holds one, or was made smaller already.
 
-        Such a view holds a map, or had no room for one: then the next fold may have.
+        Such a view had no room for one: the next fold may have.
         """
-        if ground.asks and not ground.view.policies:
+        if ground.asks and self._begins(ground):
             first = ground.asks[0]
             begun, acts = ground.view.exchanges[: first + 1], ground.acts.upto(first)
             yield from self._insert(ground, layout, interest_of(begun, acts), self.first, before=first, why=FIRST)
@@ -76,7 +79,10 @@ class Maps:
         if next(ground.missing(layout), None) is not None:
             return within + self.folded, 0
         begun = bool(ground.asks) and ground.asks[0] <= upto
-        return within, self.first if begun and not ground.view.policies else 0
+        return within, self.first if begun and self._begins(ground) else 0
+
+    def _begins(self, ground: Ground) -> bool:
+        return not self._shown(ground) and not set(ground.view.policies) - {_UNDONE}
 
     def _shown(self, ground: Ground) -> tuple[int, ...]:
         """Give the exchanges of a view that are maps: a commit wrote them down."""
