@@ -1,7 +1,7 @@
 """./run bench: what palaver costs, as ratios against the physical limit and the peers, in one run on one machine.
 
     python -m bench [--quick | --full] [NAME...]
-    names: append, async, fork, open, take-up, rounds, loop, context, schedule, import, start, doctor, postgres, scale, scale-postgres, lab, map, peers
+    names: append, async, fork, open, take-up, rounds, loop, context, schedule, import, start, doctor, postgres, scale, scale-postgres, lab, map, sweep, peers
 
 Each ratio is of medians of interleaved runs: ours, the limit, ours, the limit … so that a machine whose speed drifts drifts for both. The
 limit of a durable append is one row inserted by apsw into a plain table, in a transaction of its own, with WAL and synchronous FULL.
@@ -35,6 +35,7 @@ from bench import (
     rounds,
     scale,
     schedule,
+    sweeps,
 )
 from bench.measure import Row
 
@@ -65,6 +66,7 @@ SUITES: Mapping[str, Suite] = {
     "scale-postgres": scale.run_postgres,
     "lab": replays.run,
     "map": repo_maps.run,
+    "sweep": sweeps.run,
     "peers": peers.run,
 }
 
