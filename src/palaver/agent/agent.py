@@ -29,8 +29,8 @@ from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
 from palaver.session.calls.composing import BudgetLike, PolicyLike
 from palaver.session.memory import CoreMemory, SubjectMemory, core_memory_tools
-from palaver.session.session import StoreLike
 from palaver.store import MemoryStore
+from palaver.store.connect import StoreLike
 from palaver.tools.aside import aside
 from palaver.tools.portal import run_sync
 

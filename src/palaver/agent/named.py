@@ -12,8 +12,8 @@ from palaver.messages import Role
 from palaver.prompts import Prompt, Runtime, get_default_runtime
 from palaver.session import Dialog, Session
 from palaver.session.dialog.words import as_mapping
-from palaver.session.session import StoreLike, opened_store
 from palaver.store import Store
+from palaver.store.connect import StoreLike, opened_store
 
 __all__ = ["NamedDialogs"]
 

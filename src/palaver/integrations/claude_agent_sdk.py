@@ -22,8 +22,8 @@ from palaver.errors import MissingExtra
 from palaver.ids import SessionId
 from palaver.integrations.claude_lane import FRAMEWORK, Lane, lanes_of, newest_summary
 from palaver.integrations.keyed import Keyed, step
-from palaver.session.session import StoreLike, opened_store
 from palaver.store import SessionRecord
+from palaver.store.connect import StoreLike, opened_store
 
 try:
     from claude_agent_sdk import SessionKey, SessionListSubkeysKey, SessionStoreEntry, fold_session_summary

@@ -19,8 +19,8 @@ from anyio import to_thread
 from palaver.errors import InvalidInput, MissingExtra
 from palaver.ids import SessionId
 from palaver.integrations.keyed import Keyed, step
-from palaver.session.session import StoreLike, opened_store
 from palaver.store import SessionRecord
+from palaver.store.connect import StoreLike, opened_store
 
 try:
     from langchain_core.runnables import RunnableConfig

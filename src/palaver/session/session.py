@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Self, TypeAlias
+from typing import Self
 
 from palaver.errors import InvalidInput, UnknownDialog
 from palaver.ids import new_session_id, now
@@ -28,14 +28,12 @@ from palaver.session.reading.marks import labels_of
 from palaver.session.reading.recalling import recall, whole
 from palaver.session.reading.searching import searchable
 from palaver.session.reading.transcript import Messages, Stretch
-from palaver.store import Hit, SessionRecord, Store, open_store
+from palaver.store import Hit, SessionRecord, Store
+from palaver.store.connect import StoreLike, opened_store
 from palaver.store.finding import find_session
 from palaver.store.redacting import RedactLike, redacted_store
 
-__all__ = ["Session", "StoreLike", "opened_store", "rebuild"]
-
-StoreLike: TypeAlias = Store | str | os.PathLike[str]
-"""A store, or the address of one."""
+__all__ = ["Session", "rebuild"]
 
 
 class Session:
@@ -431,13 +429,6 @@ def rebuild(
     opened, owned = opened_store(store, create=True)
     restore(opened, record, dialogs)
     return Session(Family(opened, record.session_id, runtime or get_default_runtime()), owned=owned)
-
-
-def opened_store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]:
-    """Give a store, and whether it was opened here."""
-    if store is None or isinstance(store, str | os.PathLike):
-        return open_store("memory:" if store is None else os.fspath(store), create=create), True
-    return store, False
 
 
 def _summarising(store: Store, span: Span) -> Iterator[Usage]:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from palaver.errors import InvalidInput, MissingExtra, MissingStore
 from palaver.store.memory import MemoryStore
 from palaver.store.protocol import Durability, Store
 from palaver.store.sqlite import SqliteStore
+
+StoreLike: TypeAlias = Store | str | os.PathLike[str]
+"""A store, or the address of one."""
 
 _POSTGRES = {"postgres", "postgresql"}
 _MEMORY = {"memory:", ":memory:"}  # the second is how SQLite spells it; nobody means a file of that name
@@ -41,6 +46,18 @@ def open_store(
     if url.partition(":")[0] in _POSTGRES:
         return _postgres(url, durability, read_only=read_only, create=create)
     return SqliteStore(_file(url), durability, read_only=read_only, create=create)
+
+
+def opened_store(store: StoreLike | None, *, create: bool) -> tuple[Store, bool]:
+    """Give a store, and whether it was opened here, so that whoever asked is to close it; None is a new one in memory.
+
+    Raises:
+        MissingStore: Nothing is at the address, and nothing is to be made.
+        StoreError: What is there cannot be opened.
+    """
+    if store is None or isinstance(store, str | os.PathLike):
+        return open_store("memory:" if store is None else os.fspath(store), create=create), True
+    return store, False
 
 
 def _postgres(url: str, durability: Durability, *, read_only: bool, create: bool) -> Store:

@@ -23,7 +23,8 @@ from palaver.session.managed.compacting import Recorded, kept_from
 from palaver.session.managed.context import THINKING
 from palaver.session.managed.reading import HERE, PARENT, Here, ManagedSession
 from palaver.session.reading.transcript import stretches
-from palaver.session.session import Session, StoreLike, opened_store
+from palaver.session.session import Session
+from palaver.store.connect import StoreLike, opened_store
 from palaver.store.protocol import SessionRecord, Store
 from palaver.view import View
 
