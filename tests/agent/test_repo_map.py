@@ -7,9 +7,10 @@ from pathlib import Path
 from palaver import Prompt, RepoMap, repo_map_tools
 from palaver.agent import Agent, ProviderInvoker
 from palaver.context.presets import Aider
+from palaver.log import Compaction, Derived
 from palaver.messages import ToolResultContent
 from palaver.models import ScriptedProvider
-from tests.agent.helper import MODEL, calling, scripted
+from tests.agent.helper import MODEL, calling, entries, scripted
 from tests.repomap.made_up import SHOP, written
 
 
@@ -103,3 +104,22 @@ def test_an_agent_s_requests_begin_with_a_map_that_is_recorded(tmp_path: Path) -
     calls = going_on.current_dialog.invocations
     assert [call.decision is None for call in calls] == [False, True]
     assert [call.request().body for call in calls] == [sent.body for sent in requests]
+
+
+def test_a_map_beside_a_record_is_committed_with_it(tmp_path: Path) -> None:
+    """The fold at which a map was drawn is an entry of the log, the map in it; the call has its figures, and the next calls none until more is folded."""
+    shop = written(tmp_path, SHOP)
+    by = Aider(MODEL, 9_000, repo_map=RepoMap(shop), map_tokens=200, history=1_200)
+    agent, _ = scripted(lambda _: "An answer of some length. " * 60, context_manager=by)
+    for number in range(6):
+        agent.receive(f"Question {number} about `ShoppingBasket`. " + "It is long. " * 40)
+        agent.respond()
+    dialog = agent.current_dialog
+    committed = [entry for entry in entries(dialog) if isinstance(entry, Compaction)]
+    drawn = [call.decision["repo map"]["why"] for call in dialog.invocations if call.decision]
+    assert drawn == ["first words", *["fold"] * len(committed)]
+    assert committed
+    for entry in committed:
+        assert [piece.label for piece in entry.pieces if isinstance(piece, Derived)] == ["record", "repo map"]
+    emptied(shop)
+    assert "class ShoppingBasket" in str([block for exchange in dialog.view().exchanges for block in exchange.blocks()])
