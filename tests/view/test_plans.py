@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
-from hypothesis import assume, given
+from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from palaver.errors import InvalidInput
@@ -12,6 +14,8 @@ from palaver.messages import Message, TextContent, ToolResultContent, UserMessag
 from palaver.testing.log_strategies import assert_closed, flat, plans, sayings
 from palaver.testing.logs import Log, model, result, sketch, user
 from palaver.view import Drop, Plan, Reason, Remove, Rewrite, View, apply, checkpoint, fold, held
+
+DECIDED = {Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER}
 
 
 def seen(log: Log) -> View:
@@ -70,6 +74,21 @@ def test_law_9_every_omission_of_a_plan_names_entries_the_log_holds(data: st.Dat
     for omission in small.omissions:
         for handle in omission.handles():
             assert log.store.body(handle.dialog, handle.seq)
+
+
+@settings(phases=[Phase.explicit, Phase.reuse, Phase.generate])  # to make a log smaller takes minutes
+@given(st.data(), sayings())
+def test_no_entry_leaves_twice(data: st.DataObject, said: list[Message]) -> None:
+    """What a plan takes out, and what says nothing, is named by one omission: the messages they count are those that are no longer shown."""
+    log = Log()
+    log.put(*said)
+    view = seen(log)
+    small = apply(view, data.draw(plans(view)))
+    once = [each for each in small.omissions if each.span is not None and each.reason in {Reason.EMPTY, *DECIDED}]
+    named = Counter(handle for each in once for handle in each.handles())
+    assert set(named.values()) <= {1}
+    left = sum(x.messages for x in view.exchanges) - sum(x.messages for x in small.exchanges)
+    assert sum(each.messages for each in small.omissions if each.reason in DECIDED) == left
 
 
 def test_law_10_what_every_view_must_hold_cannot_be_dropped() -> None:

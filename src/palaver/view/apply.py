@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias
@@ -11,6 +12,7 @@ from palaver.log import Handle, Span
 from palaver.messages import Role, Speaker, TextContent, ToolCallContent, ToolResultContent, Trust
 from palaver.view.edits import rewrite
 from palaver.view.plan import Insert, Plan, Remove, Rewrite
+from palaver.view.reasons import Reason
 from palaver.view.view import Block, Exchange, Omission, Turn, View
 
 _Change: TypeAlias = Rewrite | Remove
@@ -187,18 +189,35 @@ def _omissions(exchange: Exchange, still: frozenset[Handle], pattern: Omission) 
 def merged(omissions: Iterable[Omission], standing: frozenset[Handle]) -> tuple[Omission, ...]:
     """Give the same omissions with neighbouring ones of one reason as one span, and bare counts added to the span before them.
 
-    Two spans are neighbours when nothing of the view stands between them: entries that no view ever shows do not part them.
+    Two spans are neighbours when nothing stands between them, and nothing of it was taken out by another decision: entries that no view ever
+    shows do not part them. What says nothing, and lies where everything around it leaves, leaves with it.
     """
+    each = tuple(omissions)
+    taken = sorted(_run(gone.span) for gone in each if gone.span is not None and gone.reason in _DECIDED)
     out: list[Omission] = []
-    for gone in omissions:
-        if out and (joined := _joined(out[-1], gone, standing)) is not None:
+    for gone in each:
+        if out and (joined := _joined(out[-1], gone, standing, taken)) is not None:
             out[-1] = joined
         elif gone.span is not None or gone.handle is not None:
             out.append(gone)
-    return tuple(out)
+    left = sorted(_run(gone.span) for gone in out if gone.span is not None and gone.reason in _DECIDED)
+    return tuple(
+        gone for gone in out if gone.reason is not Reason.EMPTY or gone.span is None or not _reached(gone.span, left)
+    )
 
 
-def _joined(last: Omission, gone: Omission, standing: frozenset[Handle]) -> Omission | None:
+_DECIDED = frozenset({Reason.OVER_BUDGET, Reason.FOLDED, Reason.COMPACTED, Reason.MANAGER})
+"""Why whole entries leave that a view showed; all other reasons are of entries that no view shows."""
+
+_Run: TypeAlias = tuple[str, int, int]
+
+
+def _run(span: Span) -> _Run:
+    """Give a span as it is sorted."""
+    return (span.dialog, span.start, span.stop)
+
+
+def _joined(last: Omission, gone: Omission, standing: frozenset[Handle], taken: Sequence[_Run]) -> Omission | None:
     if last.span is None or last.reason is not gone.reason or last.by != gone.by or gone.handle is not None:
         return None
     messages, size = last.messages + gone.messages, last.size + gone.size
@@ -209,10 +228,20 @@ def _joined(last: Omission, gone: Omission, standing: frozenset[Handle]) -> Omis
         gone.span.dialog != gap.dialog
         or gap.stop < gap.start
         or any(Handle(gap.dialog, seq) in standing for seq in range(gap.start, gap.stop))
+        or _reached(gap, taken)
     ):
         return None
     span = Span(gap.dialog, last.span.start, gone.span.stop)
     return Omission(reason=last.reason, span=span, by=last.by, messages=messages, size=size)
+
+
+def _reached(span: Span, runs: Sequence[_Run]) -> bool:
+    """Tell whether one of some sorted runs has an entry of a span."""
+    place = bisect_left(
+        runs, (span.dialog, span.stop, 0)
+    )  # of those that begin before it ends, the last reaches furthest
+    dialog, _, stop = runs[place - 1] if place else ("", 0, 0)
+    return dialog == span.dialog and stop > span.start and len(span) > 0
 
 
 def _with_inserts(kept: Mapping[int, Exchange], inserts: Sequence[Insert], end: int) -> Iterator[Exchange]:

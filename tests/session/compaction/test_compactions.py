@@ -12,6 +12,7 @@ from palaver.context.summary import HEADINGS, Breaker, distinctive, extract, fla
 from palaver.context.triggers import Fired
 from palaver.errors import InvalidInput, ProviderDown
 from palaver.log import Compaction, Custom, Entry, decode_entry
+from palaver.messages import AssistantMessage
 from palaver.session.compaction.attempts import breaker_of
 from palaver.view import fold
 
@@ -293,6 +294,20 @@ def test_words_with_slashes_between_them_are_no_paths() -> None:
     assert talked().compact(summarizer=said(sections), budget=3_000).refused == ""
     paths = ("/usr/lib", "./a/b", "~/notes/today", "src/a.c", "my_app/run", ".github/workflows", "docs/index.html")
     assert distinctive(" ".join(paths)) == paths
+
+
+def test_a_preview_counts_what_leaves_now() -> None:
+    """What said nothing was not in the view before: where it lies among what leaves, it is neither counted nor named again."""
+    dialog = Dialog(owner="a")
+    dialog.put_text("Go on.")
+    for number in range(30):
+        dialog.append(AssistantMessage(content=""))
+        dialog.put_text(f"answer {number} " + "word " * 80, role="assistant")
+        dialog.put_text(f"Go on, {number}.")
+    made = dialog.compact(policy="openhands", budget=1_500)
+    shown = [sum(x.messages for x in view.exchanges) for view in (dialog.view(), made.composed.view)]
+    assert sum(gone.messages for gone in made.omitted) == shown[0] - shown[1] > 0
+    assert {gone.reason.value for gone in made.omitted} == {"folded"}
 
 
 def test_figures_are_those_of_the_view_and_the_clock_given() -> None:
