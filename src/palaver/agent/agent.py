@@ -30,6 +30,7 @@ from palaver.session import Dialog
 from palaver.session.calls.composing import BudgetLike, PolicyLike
 from palaver.session.memory import CoreMemory, SubjectMemory, core_memory_tools
 from palaver.store import MemoryStore
+from palaver.store.blocks import require_no_block
 from palaver.store.connect import StoreLike
 from palaver.tools.aside import aside
 from palaver.tools.portal import run_sync
@@ -262,11 +263,15 @@ class Agent(Hearing):
     ) -> Dialog:
         """Give the dialog that is to be answered in, with what was said in the same breath."""
         if messages is None:
+            dialog = self._named(alias)
+            require_no_block(dialog.store, "A turn")
             if text:
                 self.receive(text, alias)
-            return self._named(alias)
+            return dialog
         found = given_messages(messages, text)
-        dialog = self._opened(self.store if self._kept else MemoryStore(), f"{self.name}_messages", prompt_args)
+        store = self.store if self._kept else MemoryStore()
+        require_no_block(store, "A turn")
+        dialog = self._opened(store, f"{self.name}_messages", prompt_args)
         dialog.append(found)
         return dialog
 

@@ -16,6 +16,7 @@ from palaver.prompts import Prompt
 from palaver.session import Dialog
 from palaver.session.dialog.pictures import media_from
 from palaver.session.dialog.words import as_mapping, said, stamped
+from palaver.store.blocks import require_no_block
 
 __all__ = ["Hearing"]
 
@@ -93,8 +94,9 @@ class Hearing(Deciding):
         """Have a dialog to itself, in this process, for a turn.
 
         Raises:
-            InvalidInput: A turn of it is going on.
+            InvalidInput: A turn of it is going on, or this thread is inside a block of its store.
         """
+        require_no_block(dialog.store, "A turn")
         with HANDS.lock:
             if dialog.dialog_id in HANDS.held:
                 raise InvalidInput(

@@ -11,6 +11,7 @@ from typing import Self
 from palaver.agent.call_session import AgentCallSession
 from palaver.agent.events import AgentEvent
 from palaver.agent.invoking import StreamHandler
+from palaver.store.blocks import require_no_block
 from palaver.tools.portal import run_sync
 
 __all__ = ["TurnStream"]
@@ -89,6 +90,7 @@ class TurnStream:
 
     def __iter__(self) -> Iterator[AgentEvent]:
         """Give the events in order; Ctrl-C, or leaving the loop, interrupts the turn."""
+        require_no_block(self.session.dialog.store, "A turn")
         try:
             while True:
                 try:

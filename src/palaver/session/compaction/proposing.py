@@ -16,6 +16,7 @@ from palaver.log import Entry, Handle, Span
 from palaver.session.calls.composing import BudgetLike, Composing, PolicyLike
 from palaver.session.compaction.attempts import attempt_of, breaker_of
 from palaver.session.compaction.preview import CompactionPreview, text_of
+from palaver.store.blocks import require_no_block
 from palaver.store.protocol import Store
 from palaver.tokens import Budget
 from palaver.tools.aside import aside
@@ -88,6 +89,7 @@ class Compactable(Protocol):
 def propose(dialog: Compactable, ready: Composing, wish: CompactionWish) -> CompactionPreview:
     """Preview a compaction of what is ready for it; without a summariser nothing waits, so that no loop is begun."""
     if wish.summarizer is not None:
+        require_no_block(dialog.store, "A compaction with a summariser")
         return run_sync(partial(apropose, dialog, ready, wish))
     return _preview(dialog, ready, wish, _by_code(ready, wish), None)
 

@@ -29,6 +29,7 @@ from palaver.session.dialog.constraining import DialogConstraints
 from palaver.session.dialog.keywords import keywords_of
 from palaver.session.reading.marks import quarantined_in
 from palaver.session.reading.recalling import whole
+from palaver.store.blocks import require_no_block
 from palaver.store.protocol import Store
 from palaver.tools.aside import aside
 from palaver.view import Folding, Plan, View, apply, fold, header_at
@@ -300,7 +301,12 @@ class SeenBranch(Branch):
 
     @keywords_of(CompactionWish)
     async def acompact(self, wish: CompactionWish) -> CompactionPreview:
-        """Look at what a compaction would do; as `compact`, for asynchronous callers. Cancelling it leaves nothing behind."""
+        """Look at what a compaction would do; as `compact`, for asynchronous callers. Cancelling it leaves nothing behind.
+
+        Raises:
+            InvalidInput: This thread is inside a block of the store: what is planned in another one would not see what it has written.
+        """
+        require_no_block(self.store, "A compaction that waits")
         return await apropose(self, await aside(partial(self._wished, wish)), wish)
 
     def _wished(self, wish: CompactionWish) -> Composing:

@@ -18,6 +18,7 @@ from palaver.log import Handle
 from palaver.messages.normalize import clean_text
 from palaver.session.memory.embedding import Embedder, HashingEmbedder, embedded
 from palaver.session.memory.notes import Held, Note, Notes
+from palaver.store.blocks import require_no_block
 from palaver.store.vectors import Vector, likeness, nearest, stored_vector
 from palaver.tools.portal import run_sync
 
@@ -85,6 +86,7 @@ class ArchivalMemory:
 
     def insert(self, text: str, tags: Iterable[str] = (), *, by: str = "") -> Passage:
         """Put a passage in; as `ainsert`, for synchronous callers."""
+        require_no_block(self.store, "What asks an embedder")
         return run_sync(partial(self.ainsert, text, tags, by=by))
 
     async def ainsert(self, text: str, tags: Iterable[str] = (), *, by: str = "") -> Passage:
@@ -136,6 +138,7 @@ class ArchivalMemory:
         self, query: str, limit: int = 10, offset: int = 0, *, tags: Collection[str] = ()
     ) -> tuple[Passage, ...]:
         """Find passages; as `asearch`, for synchronous callers."""
+        require_no_block(self.store, "What asks an embedder")
         return run_sync(partial(self.asearch, query, limit, offset, tags=tags))
 
     async def asearch(
