@@ -145,63 +145,35 @@ def test_ctrl_c_leaves_a_session_that_goes_on(tmp_path: Path) -> None:
         assert roles(dialog) == ["system", "user", "tool_call", "tool", "assistant"]
 
 
-def test_a_partial_answer_is_kept_and_never_shown() -> None:
-    """What had come of an answer when it was cut off is in the log; the next request does not hold it."""
+def attempts(dialog: Dialog) -> list[Mapping[str, Any]]:
+    """Give what the log keeps of answers that never became messages."""
+    return [entry.data for entry in entries(dialog) if isinstance(entry, Custom) and entry.custom_type == ATTEMPT]
+
+
+@pytest.mark.parametrize(("last", "come"), [("text", "a long a"), ("end", "a long answer")])
+def test_a_partial_answer_is_kept_and_never_shown(last: str, come: str) -> None:
+    """What had come of an answer when it was cut off, all of it included, is in the log, once; the next request does not hold it."""
 
     async def scenario() -> None:
         begun = anyio.Event()
 
         async def listen(event: object) -> None:
-            if getattr(event, "type", "") == "text":
+            if getattr(event, "type", "") == last:
                 begun.set()
                 await anyio.sleep_forever()
 
         agent, provider = scripted(["a long answer", "whole"], stream_handler=listen)
         agent.receive("go")
         async with anyio.create_task_group() as group:
-
-            async def answer() -> None:
-                await agent.arespond()
-
-            group.start_soon(answer)
-            await begun.wait()
-            group.cancel_scope.cancel()
-        kept = [entry for entry in entries(agent.current_dialog) if entry.kind == "custom"][-1]
-        assert kept.model_dump()["data"]["why"] == "partial"
-        agent.stream_handler = None
-        assert (await agent.arespond()).content == "whole"
-        assert [role for role, _ in sent(provider.requests[1])] == ["system", "user"]
-
-    anyio.run(scenario)
-
-
-def attempts(dialog: Dialog) -> list[Mapping[str, Any]]:
-    """Give what the log keeps of answers that never became messages."""
-    return [entry.data for entry in entries(dialog) if isinstance(entry, Custom) and entry.custom_type == ATTEMPT]
-
-
-def test_a_whole_answer_that_was_not_written_down_is_kept() -> None:
-    """Cut off behind the answer's last event, before it is a message of the log, all of the answer is in the log, once."""
-
-    async def scenario() -> None:
-        ended = anyio.Event()
-
-        async def listen(event: object) -> None:
-            if getattr(event, "type", "") == "end":
-                ended.set()
-                await anyio.sleep_forever()
-
-        agent, _ = scripted(["a long answer", "whole"], stream_handler=listen)
-        agent.receive("go")
-        async with anyio.create_task_group() as group:
             group.start_soon(agent.arespond)
-            await ended.wait()
+            await begun.wait()
             group.cancel_scope.cancel()
         (kept,) = attempts(agent.current_dialog)
         assert kept["why"] == "partial"
-        assert Message.from_dict(kept["message"]).content == "a long answer"
+        assert Message.from_dict(kept["message"]).content == come
         agent.stream_handler = None
         assert (await agent.arespond()).content == "whole"
+        assert [role for role, _ in sent(provider.requests[1])] == ["system", "user"]
 
     anyio.run(scenario)
 
