@@ -219,6 +219,16 @@ def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
         policy({"type": "aider", "repo_map": str(tmp_path / "none")}, "gpt-4o")
 
 
+@pytest.mark.parametrize(
+    "words", [{"map_tokens": -1}, {"map_tokens": "many"}, {"map_mul_no_files": float("nan")}, {"repo_map": 5}]
+)
+def test_figures_that_are_none_are_refused(words: dict[str, object], shop: Path) -> None:
+    """A configuration may say anything; what makes no sense is told when the preset is made."""
+    with pytest.raises(InvalidInput, match=next(iter(words))):
+        policy({"type": "aider", "repo_map": str(shop), **words}, "gpt-4o")
+    assert policy({"type": "aider", "repo_map": str(shop), "map_tokens": 0, "map_mul_no_files": 0.5}, "gpt-4o")
+
+
 @pytest.mark.parametrize("missing", ["tree_sitter_rust", "pathspec"])
 def test_without_the_extra_it_is_named(missing: str, shop: Path) -> None:
     """Where a package is missing, whoever asks for a map is told the extra that brings it, at once; the preset without a map needs none."""

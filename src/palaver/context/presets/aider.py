@@ -8,6 +8,7 @@ where it is asked for: before the user's first words, and then beside the record
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,6 +19,7 @@ from palaver.context.presets.preset import Preset, Recipe
 from palaver.context.record import RecordOf
 from palaver.context.repo_map import Mapped, Maps, RepoMap
 from palaver.context.repo_map.repo_map import ALONE, TOKENS
+from palaver.errors import InvalidInput
 
 __all__ = ["Aider"]
 
@@ -56,13 +58,13 @@ class Aider(Preset):
         """Make the policy for a model; a repository that was not looked at yet is looked at.
 
         Raises:
-            InvalidInput: What is to be mapped is no folder.
+            InvalidInput: What is to be mapped is no folder, or a figure is none.
             MissingExtra: A map is asked for, and the extra `repomap` is not installed.
         """
         self.history = history
-        self.repo_map = RepoMap.shared(repo_map) if isinstance(repo_map, str | Path) else repo_map
-        self.map_tokens = map_tokens
-        self.map_mul_no_files = map_mul_no_files
+        self.repo_map = _map_of(repo_map)
+        self.map_tokens = _figure("map_tokens", map_tokens)
+        self.map_mul_no_files = _figure("map_mul_no_files", map_mul_no_files)
         if self.repo_map is not None:
             _ = self.repo_map.seen  # here, where its user can wait: a plan has only to look at what changed
         super().__init__(model_name, max_tokens, **budget)
@@ -108,4 +110,20 @@ class Aider(Preset):
         most = max(room.high // _MAP, 0)
         first, folded = self.map_tokens * self.map_mul_no_files, self.map_tokens
         sent = None if ledger.calls is None else ledger.calls.sent
-        return Maps(repo_map=self.repo_map, first=min(int(first), most), folded=min(folded, most), sent=sent)
+        return Maps(repo_map=self.repo_map, first=int(min(first, most)), folded=int(min(folded, most)), sent=sent)
+
+
+def _map_of(wanted: object) -> RepoMap | None:
+    """Give the map that is asked for, by a folder's path or as it is."""
+    if isinstance(wanted, str | Path):
+        return RepoMap.shared(wanted)
+    if wanted is None or isinstance(wanted, RepoMap):
+        return wanted
+    raise InvalidInput(f"repo_map is {wanted!r}.", hint="Give a folder's path, or a RepoMap.")
+
+
+def _figure(name: str, value: object) -> float:
+    """Give a figure; it may come from a file, and be anything."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < inf:
+        return value
+    raise InvalidInput(f"{name} is {value!r}.", hint="Give a number, 0 or more.")
