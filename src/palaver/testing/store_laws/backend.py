@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from palaver.ids import DialogId, SessionId, new_dialog_id, new_session_id
-from palaver.log import Draft, Header, Node, Span
+from palaver.log import Draft, Header, Node, Span, rule
 from palaver.store.protocol import Capability, SessionRecord, Store
 
 
@@ -61,6 +61,16 @@ class Begun:
         """Append messages of a user after whatever is there."""
         place = dialog or self.dialog
         return self.store.append(place, [words(body) for body in bodies], self.store.last(place).turn_head)
+
+    def mark(self, *kinds: str) -> list[Header]:
+        """Write an entry of each kind, in the way that its rule allows, in one step; and give all headers."""
+        with self.store.together():
+            for kind in kinds:
+                if rule(kind).turn:
+                    self.store.append(self.dialog, [words(kind=kind)], self.store.last(self.dialog).turn_head)
+                else:
+                    self.store.annotate(self.dialog, words(kind=kind))
+        return list(self.store.headers(self.dialog))
 
     def everything(self) -> tuple[object, ...]:
         """Give all that the store tells of this session: what a failed write must leave as it was."""

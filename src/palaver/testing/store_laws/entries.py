@@ -10,7 +10,7 @@ import pytest
 
 from palaver.errors import Conflict, IllegalEntry, InvalidInput, StoreDamaged, UnknownDialog, UnknownHandle
 from palaver.ids import DialogId
-from palaver.log import HOLDING, NOTHING, SOUGHT, Draft, Header, body_digest, next_header, rule
+from palaver.log import HOLDING, NOTHING, SOUGHT, Draft, Header, body_digest, next_header
 from palaver.store.protocol import Capability
 from palaver.testing.store_laws.backend import ILLEGAL, Backend, Begun, LawGroup, answer, calls, label, needs, words
 
@@ -196,13 +196,7 @@ class ReadLaws(LawGroup):
         """Of a range, the entries of the kinds that hold beyond their place, and no others; of an empty dialog none."""
         assert list(begun.store.holding(begun.dialog)) == []
         kinds = ["message", *sorted(HOLDING), "custom", "label", *sorted(HOLDING), "message"]
-        for kind in kinds:
-            draft, last = words(b"x", kind=kind), begun.store.last(begun.dialog)
-            if rule(kind).turn:
-                begun.store.append(begun.dialog, [draft], last.turn_head)
-            else:
-                begun.store.annotate(begun.dialog, draft)
-        headers = list(begun.store.headers(begun.dialog))
+        headers = begun.mark(*kinds)
         for start, stop in ((0, None), (2, 5), (5, 2), (-3, 4), (3, 10**30), (len(kinds), None)):
             expected = [one for one in headers[max(start, 0) : stop] if one.kind in HOLDING]
             assert list(begun.store.holding(begun.dialog, start, stop)) == expected[::-1]
@@ -213,15 +207,8 @@ class ReadLaws(LawGroup):
         """Of a range, the entries of the kind that is asked for, as walking all headers finds them; other kinds are refused."""
         assert all(list(begun.store.of_kind(begun.dialog, kind)) == [] for kind in SOUGHT)
         kinds = ["inbox", "message", "turn_started", "invocation", "custom", "invocation", "turn_ended", "inbox"]
-        count = 3 * len(kinds) + 600  # and more of one kind than a page holds
-        for kind in (*kinds * 3, *["invocation"] * 600):
-            draft, last = words(b"x", kind=kind), begun.store.last(begun.dialog)
-            if rule(kind).turn:
-                begun.store.append(begun.dialog, [draft], last.turn_head)
-            else:
-                begun.store.annotate(begun.dialog, draft)
-        headers = list(begun.store.headers(begun.dialog))
-        for start, stop in ((0, None), (2, 9), (9, 2), (-3, 20), (3, 10**30), (count, None)):
+        headers = begun.mark(*kinds * 3, *["invocation"] * 600)  # more of one kind than a page holds
+        for start, stop in ((0, None), (2, 9), (9, 2), (-3, 20), (3, 10**30), (len(headers), None)):
             for kind in SOUGHT:
                 expected = [one for one in headers[max(start, 0) : stop] if one.kind == kind]
                 assert list(begun.store.of_kind(begun.dialog, kind, start, stop)) == expected[::-1]

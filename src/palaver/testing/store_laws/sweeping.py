@@ -288,7 +288,9 @@ class SweepingLaws(LawGroup):
                 if taken == at:
                     _WRITERS[writer](world)
 
-            plan = SweepPlan(older_than=DAY, strays=tuple(Stray(one, 1, 2 * DAY) for one in ids))  # one of them is named
+            plan = SweepPlan(
+                older_than=DAY, strays=tuple(Stray(one, 1, 2 * DAY) for one in ids)
+            )  # one of them is named
             with backend.between(store, step):
                 sweep(cast("Erasing", _Stepping(store, step)), plan)
             if at and taken >= at and writer == "a payload that is named at the end":
