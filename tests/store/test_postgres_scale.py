@@ -28,6 +28,9 @@ SELECT md5('d' || session_no), session_no, 0, '', '[]', 0, created_at, '', '{{}}
 INSERT INTO entries
 SELECT dialog_no, seq, seq, -1, -1, 'message', 'user', 1, NULL, NULL, '', created_at + seq, 2, 2 * seq + 2, ''::bytea, '{{}}'::bytea
 FROM dialogs, generate_series(0, 3) AS seq;
+INSERT INTO entries
+SELECT 1, seq, seq, -1, -1, 'message', 'user', 1, NULL, NULL, '', seq, 2, 2 * seq + 2, ''::bytea, '{{}}'::bytea
+FROM generate_series(4, {COUNT}) AS seq;
 ANALYZE;
 """  # noqa: S608 - figures of this file
 
@@ -35,6 +38,7 @@ _ASKED: dict[str, Any] = {
     "after_at": 1e300, "after_id": "", "off": 120.0, "doubt": 480.0, "limit": PAGE, "name": None, "subject": None,
 }  # fmt: skip
 _MIDDLE = _ASKED | {"after_at": COUNT * 45.0, "after_id": "7"}
+_LONG = {"dialog_no": 1, "start": 0, "stop": COUNT, "rows": 512}
 
 
 @pytest.fixture(scope="module")
@@ -86,13 +90,15 @@ def numbered(name: str, bindings: dict[str, object]) -> tuple[str, list[object]]
         ("session_list_trashed", _ASKED),
         ("sessions_get", {"ids": [f"{n:032x}" for n in range(PAGE)]}),
         ("activities", {"after": COUNT // 2, "rows": PAGE}),
+        ("headers_holding", _LONG),
+        ("headers_of_kind", _LONG | {"kind": "inbox"}),
     ],
-    ids=["newest", "middle", "named", "about", "trashed", "records", "verify"],
+    ids=["newest", "middle", "named", "about", "trashed", "records", "verify", "holding", "sought"],
 )
 def test_few_rows_are_read(
     filled: psycopg.Connection[tuple[object, ...]], name: str, bindings: dict[str, object], mode: str
 ) -> None:
-    """Of twenty thousand sessions no statement reads more than a thousand rows, whether its plan was made for these values or for any."""
+    """Of twenty thousand sessions, and of a dialog of as many messages, no statement reads more than a thousand rows, whether its plan was made for these values or for any."""
     asked, values = numbered(name, bindings)
     filled.execute("SELECT set_config('plan_cache_mode', %s, false)", (mode,))
     filled.execute(f"PREPARE asked AS {asked}", prepare=False)
