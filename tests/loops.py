@@ -1,5 +1,6 @@
-"""What a thread does itself: the plain functions of palaver that are called in it, while coroutines only wait."""
+"""What the thread of a loop does itself, and what is done beside it: counted, and held up piece by piece."""
 
+import asyncio
 import inspect
 import sys
 from collections import Counter
@@ -7,10 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Self
+
+import anyio
+import anyio.lowlevel
 
 import palaver
+from palaver.tools.aside import places
 
-__all__ = ["called_here"]
+__all__ = ["Gate", "called_here"]
 
 HOME = str(Path(palaver.__file__).parent)
 
@@ -31,3 +37,36 @@ def called_here(*rooms: str) -> Iterator[Counter[str]]:
         yield called
     finally:
         sys.setprofile(None)
+
+
+class Gate:
+    """Lets the work that a task does beside its loop begin piece by piece: where it stands, everything before it is done, and nothing behind."""
+
+    def __init__(self, task: asyncio.Task[object]) -> None:
+        """Hold the task up before its next work; for use with `async with`."""
+        self.task = task
+        self.held_up = 0
+
+    async def __aenter__(self) -> Self:
+        """Take the one place that is left."""
+        self._all, places().total_tokens = places().total_tokens, 1
+        await places().acquire()
+        await self._arrived()
+        return self
+
+    async def __aexit__(self, *_error: object) -> None:
+        """Open it."""
+        places().release()
+        places().total_tokens = self._all
+
+    async def on(self) -> bool:
+        """Let one piece of work be done, and give whether the task stands before another one."""
+        places().release()
+        await places().acquire()
+        return await self._arrived()
+
+    async def _arrived(self) -> bool:
+        while not self.task.done() and not places().statistics().tasks_waiting:
+            await anyio.lowlevel.checkpoint()
+        self.held_up += not self.task.done()
+        return not self.task.done()
