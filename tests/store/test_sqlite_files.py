@@ -307,6 +307,14 @@ def test_a_disk_without_room_says_so(tmp_path: Path) -> None:
 # --- files that are something else ------------------------------------------------------------------------------------------------
 
 
+def test_a_name_that_is_no_utf_8_is_refused_in_words(tmp_path: Path) -> None:
+    """SQLite could not open it: the caller is told, and nothing is made."""
+    name = os.fsdecode(bytes(tmp_path) + b"/caf\xe9.db")
+    with pytest.raises(InvalidInput, match="UTF-8"):
+        SqliteStore(name)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize(
     "content_of_file",
     [b"x", b"SQLite format 2\x00" + b"x" * 100, b'{"role": "user"}\n' * 100, bytes(range(256)) * 40, b"\x00" * 4096],

@@ -69,7 +69,7 @@ class SqliteStore(ErasingFace):
 
         Raises:
             MissingStore: There is no such file and none is to be made.
-            InvalidInput: The file is no store of palaver's, or the durability is one that a file cannot have.
+            InvalidInput: The file is no store of palaver's, its name is no UTF-8, or the durability is one that a file cannot have.
             StoreTooNew: A later palaver wrote it.
             StoreReadOnly: It, or its folder, may not be written.
         """
@@ -78,10 +78,13 @@ class SqliteStore(ErasingFace):
         if durability is Durability.MEMORY:
             raise InvalidInput("A file outlives the process: its durability is full or normal.")
         place = Path(os.path.realpath(path))  # where SQLite would put the side files of a link, too
+        try:
+            self.url = f"sqlite://{quote(str(place))}"
+        except UnicodeEncodeError as error:
+            raise InvalidInput(f"SQLite opens files whose names are UTF-8, and {str(place)!r} is not.") from error
         opener = Opener(place, durability, wait, writable=not read_only)
         self.durability: Durability = durability
         self.path = place
-        self.url = f"sqlite://{quote(str(place))}"
         self._pool = Connections(
             place, wait, opener.connect, partial(prepare, opener, create=create), writable=not read_only
         )
