@@ -44,7 +44,7 @@ class Handle(NamedTuple):
         """
         found = _PATTERN.match(text.strip())
         if found is None:
-            message = f"{text!r} is no handle: one looks like 3f2a91c07b5e:12 or 3f2a91c07b5e:12:0"
+            message = f"{text!r} is no handle: one looks like 3f2a91c07b5e:12 or 3f2a91c07b5e:12:0."
             raise InvalidHandle(message)
         block = found["block"]
         return cls(DialogId(found["dialog"]), int(found["seq"]), None if block is None else int(block))

@@ -302,3 +302,37 @@ def test_a_long_run_says_where_it_goes_on() -> None:
 def test_a_query_is_said_again_in_part() -> None:
     """A megabyte of a query is no megabyte of an answer."""
     assert len(use(recall_tools(worked()), "search_history", query="x" * 1_000_000)[0]) < 300
+
+
+def test_whatever_is_asked_for_is_bounded() -> None:
+    """Patterns, queries, tags and pages: what is too long is refused at once, and no page has more than twenty thousand characters."""
+    dialog = Session.create(MemoryStore(), "s", owner="a").root
+    archive = ArchivalMemory(dialog)
+    tools = (*file_tools(dialog), *archival_tools(archive), *recall_tools(dialog))
+    use(tools, "file_write", dialog, path="a", text="x")
+    for name, arguments, said in (
+        ("file_glob", {"pattern": "x" * 1_001}, "may have 1000"),
+        ("file_grep", {"pattern": "x" * 1_001}, "may have 500"),
+        ("file_grep", {"pattern": "x", "files_like": "x" * 1_001}, "may have 1000"),
+        ("archival_memory_search", {"query": "x" * 20_001}, "may have 20,000"),
+        ("archival_memory_insert", {"content": "x", "tags": ["x" * 101]}, "at most 100 characters"),
+        ("archival_memory_insert", {"content": "x", "tags": [str(number) for number in range(33)]}, "at most 32 tags"),
+    ):
+        text, wrong = use(tools, name, dialog, **arguments)
+        assert wrong
+        assert said in text
+        assert len(text) < 2_000
+    for number in range(4):
+        archive.insert(f"{number} " + "word " * 2_000)
+    text, _ = use(tools, "archival_memory_search", dialog, query="word", limit=50)
+    assert len(text) < 21_000
+    assert text.endswith("(There is more: offset=1.)")
+    text, _ = use(tools, "archival_memory_search", dialog, query="word", limit=50, offset=3)
+    assert "more" not in text.splitlines()[-1]
+
+
+def test_a_word_with_signs_around_it_is_told_to_be_there() -> None:
+    """A search takes words: where a model writes a star or a field, it learns that the word itself is found."""
+    dialog = worked(1)
+    for query in ("fast*", "text:fast", '"fast push"'):
+        assert "By themselves are found:" in use(recall_tools(), "search_history", dialog, query=query)[0]

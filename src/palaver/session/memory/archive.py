@@ -27,6 +27,9 @@ __all__ = ["ArchivalMemory", "Passage"]
 LONGEST = 20_000
 """Characters of a passage: a vector says little of more."""
 
+LONGEST_TAG, MOST_TAGS = 100, 32
+"""Characters of a tag, and tags of a passage: they are words to find it by, not another place for text."""
+
 _KIND = "palaver.archive"
 _BATCH = 64
 
@@ -93,12 +96,14 @@ class ArchivalMemory:
         """Put a passage in.
 
         Raises:
-            InvalidInput: It is empty, or the embedder gave no vector.
+            InvalidInput: It is empty, has too many or too long tags, or the embedder gave no vector.
             MemoryFull: It has more than 20,000 characters.
         """
         said, marks = clean_text(text, "text", []), tuple(dict.fromkeys(tag.strip() for tag in tags if tag.strip()))
         if not said.strip():
             raise InvalidInput("An empty passage says nothing.")
+        if len(marks) > MOST_TAGS or any(len(mark) > LONGEST_TAG for mark in marks):
+            raise InvalidInput(f"A passage has at most {MOST_TAGS} tags of at most {LONGEST_TAG} characters.")
         if len(said) > LONGEST:
             raise MemoryFull("passage", size=len(said), limit=LONGEST, hint="Put it in as several passages.")
         (vector,) = await embedded(self.embedder, [said])
@@ -153,7 +158,12 @@ class ArchivalMemory:
             limit: How many to give.
             offset: How many of the likest to pass over.
             tags: Tags that a passage must have, all of them.
+
+        Raises:
+            InvalidInput: The text is longer than a passage can be.
         """
+        if len(query) > LONGEST:
+            raise InvalidInput(f"What is looked for has {len(query):,} characters, and may have {LONGEST:,}.")
         begin, count = max(offset, 0), max(limit, 0)
         notes = [note for note in self._standing() if _tagged(note, tags)]
         if not notes or not query.strip() or not count:

@@ -39,6 +39,8 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\
 
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _MOST_EITHER = 64
+_LONGEST_GLOB = 1_000
+"""Characters of a glob: names have 255."""
 
 _QUOTED = 80
 """Characters of what cannot be a name that are said again."""
@@ -127,7 +129,12 @@ class Files:
         Args:
             pattern: The pattern.
             ignore_case: Whether capitals do not matter.
+
+        Raises:
+            InvalidInput: It is longer than a name can be.
         """
+        if len(pattern) > _LONGEST_GLOB:
+            raise InvalidInput(f"The pattern has {len(pattern):,} characters, and may have {_LONGEST_GLOB}.")
         fold = str.casefold if ignore_case else str
         fits = [_glob(each) for each in _either(fold(pattern))]
         return tuple(file for file in self.list() if any(each(fold(file.path)) for each in fits))

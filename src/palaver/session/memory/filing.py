@@ -20,6 +20,9 @@ __all__ = ["file_tools"]
 
 _BREAK = re.compile(r"\n|\\n")
 
+_NAME = 255
+"""Characters of a name: what is longer fits none."""
+
 _SAID = 100
 """Characters of a pattern that are said again."""
 
@@ -187,7 +190,7 @@ def _why_not(pattern: str) -> Iterator[str]:
 
 def _also_named(files: Files, pattern: str) -> Iterator[str]:
     """Say that a pattern that finds no line finds names."""
-    if pattern.strip() and (found := named_like(files, pattern).files):
+    if 0 < len(pattern.strip()) <= _NAME and (found := named_like(files, pattern).files):
         more = " and others" if len(found) > 1 else ""
         yield f"It fits a name, {found[0].path}{more}: file_glob finds names, file_grep looks into files."
 

@@ -21,6 +21,9 @@ __all__ = ["Pattern", "as_text"]
 _LONGEST = 500
 """Characters of a pattern."""
 
+_TOLD = 100
+"""Characters of a pattern that is spelt anew in an error."""
+
 _HEAVIEST = 2_000
 """What a pattern may weigh: its pieces, each as often as it is counted."""
 
@@ -132,7 +135,8 @@ def _wrong(pattern: str, flags: str, said: str) -> InvalidInput:
     place = f", at character {_place(pattern, len(caret[1]) - len(flags))}" if caret else ""
     return InvalidInput(
         f"{pattern!r} is no pattern: {_WORDS.get(what, what)}{place}.",
-        hint=f"Write \\ before a character that is meant as it stands; as a text it is `{as_text(pattern)}`.",
+        hint="Write \\ before a character that is meant as it stands"
+        + (f"; as a text it is `{as_text(pattern)}`." if len(pattern) <= _TOLD else "."),
     )
 
 

@@ -100,7 +100,7 @@ def _searched(dialog: Held, query: str, offset: int, limit: int) -> str:
 def _by_word(dialog: Held, query: str, session_id: SessionId) -> str:
     """Say which words of a query are found alone: whoever joins them by OR or a bar learns what there is."""
     words = list(dict.fromkeys(re.findall(r"\w+", query)))[:FEW]
-    if len(words) < 2:  # noqa: PLR2004 - one word alone was looked for already
+    if words == [query.strip()] or not words:  # it was looked for already
         return ""
     hits = {word: dialog.store.search(word, session_id=session_id, limit=FEW) for word in words}
     held = [word for word in words if any(not _is_recalled(_entry(dialog, hit.handle)) for hit in hits[word])]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from palaver.session.memory.archive import ArchivalMemory, Passage
 from palaver.session.memory.blocks import CoreMemory, MemoryBlock
 from palaver.session.memory.offering import FEW, MOST, QUOTED, atold, dialog_of, further, told, tool, who
+from palaver.session.memory.quoting import LONGEST_PAGE
 from palaver.session.memory.whose import SubjectMemory
 from palaver.tools import CallContext, Function
 
@@ -87,8 +89,9 @@ def archival_tools(archive: ArchivalMemory | SubjectMemory) -> tuple[Function, .
         async def find() -> str:
             begin, count = max(offset, 0), min(max(limit, 1), MOST)
             found = await passages(context).asearch(query, count + 1, begin, tags=tags or ())
-            more = further(len(found) > count, begin + count)
-            return "\n".join([*map(_passage, found[:count]), *more]) if found else "There is nothing more like it."
+            shown = _page(map(_passage, found[:count]))
+            more = further(len(found) > len(shown), begin + len(shown))
+            return "\n".join([*shown, *more]) if found else "There is nothing more like it."
 
         return await atold(find)
 
@@ -105,6 +108,16 @@ def archival_tools(archive: ArchivalMemory | SubjectMemory) -> tuple[Function, .
             {"query": "What they are about.", "tags": "Only those with all of these tags."},
         ),
     )
+
+
+def _page(lines: Iterable[str]) -> list[str]:
+    """Give as many lines as a page holds, and one in any case."""
+    shown: list[str] = []
+    for line in lines:
+        if shown and sum(map(len, shown)) + len(line) > LONGEST_PAGE:
+            break
+        shown.append(line)
+    return shown
 
 
 def _passage(passage: Passage) -> str:
