@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from anyio import fail_after
+from asyncio import CancelledError, current_task
+
+from anyio import move_on_after
 
 from palaver.context.summary.request import Summarizer, SummaryAnswer, SummaryRequest
 from palaver.errors import PalaverError
@@ -16,17 +18,33 @@ SECONDS = 120.0
 async def tried(summarizer: Summarizer, request: SummaryRequest, seconds: float = SECONDS) -> SummaryAnswer | str:
     """Give the answer, or why there is none: it failed, took too long, or gave something else.
 
-    Cancelling is no failure: it goes through, and nothing has been written.
+    Cancelling is no failure: it goes through, and nothing has been written. A cancellation that nobody asked this task for is the
+    summariser's own, of a task or future that it waited for.
     """
+    answer: object = None
     try:
-        with fail_after(seconds):
-            answer: object = await summarizer(request)
+        with move_on_after(seconds) as time:
+            answer = await summarizer(request)
     except PalaverError as error:
         return str(error)
-    except TimeoutError:
-        return f"it did not answer within {seconds:g} seconds"
+    except CancelledError as error:
+        if _cancelled():
+            raise
+        return _raised(error)
     except Exception as error:  # noqa: BLE001 - a summariser is the caller's; whatever it raises, the plan stands without it
-        return f"it raised {type(error).__name__}: {error}"
+        return _raised(error)
+    if time.cancelled_caught:
+        return f"it did not answer within {seconds:g} seconds"
     if not isinstance(answer, SummaryAnswer) or not isinstance(answer.text, str):
         return f"it gave a {type(answer).__name__}, not a SummaryAnswer"
     return answer
+
+
+def _cancelled() -> bool:
+    """Tell whether somebody asked this task to end: scopes of anyio do it as everybody does, by `cancel`."""
+    task = current_task()
+    return task is None or task.cancelling() > 0
+
+
+def _raised(error: BaseException) -> str:
+    return f"it raised {type(error).__name__}: {error}"
