@@ -9,6 +9,7 @@ from pathlib import Path
 from palaver.log import Handle, Label, Place, TurnEnded, TurnStarted
 from palaver.messages import AssistantMessage, ImageContent, TextContent, ToolCallContent, UserMessage
 from palaver.session import Dialog, Session, erase
+from palaver.session.erasure.doing import erasing_store
 from palaver.store import MemoryStore, Store
 from palaver.testing.logs import model, result
 from palaver.testing.tape import Tape, recorder
@@ -69,6 +70,7 @@ def work(store: Store, folder: Path) -> Session:
     session.restore()
     _foreign(store, folder)
     _erasures(store, dialog, pictured, child)
+    _sweep(store)
     dialog.reload().put_text("after all that")
     return session
 
@@ -88,6 +90,15 @@ def _erasures(store: Store, dialog: Dialog, pictured: Handle, child: Dialog) -> 
     erase(store, dialog=child.dialog_id, tombstones=True)
     imported = next(record for record in store.sessions() if store.sources(record.session_id))
     erase(store, session=imported.session_id)
+
+
+def _sweep(store: Store) -> None:
+    """Leave a payload that nothing names, and remove it by the steps of a sweep, which would do so hours later."""
+    stray = store.put_blob(b"put, and never named")
+    erasing = erasing_store(store)
+    with erasing.erasing() as eraser:
+        eraser.remove_blobs(eraser.unnamed([stray]))
+    erasing.scrub(thorough=False, payloads=True)
 
 
 def _foreign(store: Store, folder: Path) -> None:

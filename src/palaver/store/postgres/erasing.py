@@ -22,6 +22,13 @@ from palaver.store.postgres.transactions import reading, refuse_if_read_only, to
 
 _XIDS = 1 << 32  # a row knows its transaction by 32 bits (https://www.postgresql.org/docs/current/transaction-id.html)
 _PAGE_SINCE = 500
+_SCRUBS = {
+    (True, False): "rewrite",
+    (True, True): "rewrite_payloads",
+    (False, False): "vacuum",
+    (False, True): "vacuum_payloads",
+}
+"""The statement of a scrub, by whether it is thorough and whether nothing but payloads was deleted."""
 
 
 @contextmanager
@@ -93,8 +100,7 @@ def scrub(pool: Connections, *, thorough: bool, payloads: bool) -> tuple[str, ..
     connection = pool.borrow()
     try:
         connection.command("SET statement_timeout = 0")
-        name = f"{'rewrite' if thorough else 'vacuum'}{'_payloads' if payloads else ''}"
-        connection.execute(statements()[name], prepare=False)
+        connection.execute(statements()[_SCRUBS[thorough, payloads]], prepare=False)
         with suppress(psycopg.errors.InsufficientPrivilege):
             connection.command("CHECKPOINT")
     except BaseException as error:  # an interrupt, too, gives the connection back

@@ -1,0 +1,185 @@
+"""Payloads and the entries that name them: whoever else removes what nothing names, at whichever moment, takes nothing that is named in the end."""
+
+import json
+from base64 import b64encode
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from palaver import Dialog, Session, rebuild
+from palaver.agent.inbox import beside
+from palaver.errors import StoreBusy, StoreError
+from palaver.log import Inbox
+from palaver.messages import ImageContent, TextContent, UserMessage
+from palaver.store import MemoryStore, SqliteStore, Store
+from palaver.store.copying import copy_store
+from palaver.store.erasing import Erasing, named_in
+from palaver.store.keeping import keeping
+from palaver.store.postgres import PostgresStore
+from palaver.testing.store_laws import Begun, begin
+from palaver.transcripts import Importer, export_bundle, import_bundle
+from palaver.transcripts.repair import repair
+from tests import postgres
+from tests.store.postgres_backend import emptied
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
+LOOK = UserMessage(contents=(TextContent("Look."), ImageContent(images=(PNG,))))
+OTHER = UserMessage(contents=(TextContent("And here."), ImageContent(images=(PNG + b"other",))))
+
+
+class Rivalled:
+    """A store in which somebody removes all that nothing names, before each write that no block of its writer holds off."""
+
+    def __init__(self) -> None:
+        self._store = MemoryStore()
+        self._depth = 0
+        self.taken = 0
+        for name in dir(self._store):  # what a store can do is looked for on the object itself since Python 3.12
+            if not name.startswith("_") and not hasattr(type(self), name):
+                found = getattr(self._store, name)
+                setattr(self, name, self._rivalled(found) if name in self._WRITES else found)
+
+    _WRITES = ("append", "annotate", "take_entries", "put_source", "create_dialog", "update_session", "put_blob")
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Hold others off."""
+        self._rival()
+        self._depth += 1
+        try:
+            with self._store.together():
+                yield
+        finally:
+            self._depth -= 1
+
+    def _rivalled(self, write: Callable[..., object]) -> Callable[..., object]:
+        def written(*words: Any, **named: Any) -> object:  # noqa: ANN401 - as the store's
+            self._rival()
+            return write(*words, **named)
+
+        return written
+
+    def _rival(self) -> None:
+        if not self._depth:
+            with self._store.erasing() as eraser:
+                loose = eraser.unnamed(list(self._store.blob_ids()))
+                eraser.remove_blobs(loose)
+            self.taken += len(loose)
+
+    def lost(self) -> int:
+        """Count what is named and not there."""
+        store = self._store
+        named = set()
+        for record in (*store.sessions(), *store.sessions(trashed=True)):
+            for node in store.nodes(record.session_id):
+                named |= {one for _, body in store.bodies(node.dialog_id) for one in named_in(body)}
+            for source in store.sources(record.session_id):
+                assert source.raw is not None
+                assert source.index is not None
+                named |= {source.raw, source.index, *json.loads(store.blob(source.raw))["pieces"]}
+        assert named
+        return sum(not store.has_blob(one) for one in named)
+
+
+@pytest.fixture
+def rivalled() -> Rivalled:
+    """Give a store with somebody else in it."""
+    return Rivalled()
+
+
+def _pictured(store: object) -> Dialog:
+    dialog = Session.create(cast("Store", store), "pictured").root
+    dialog.append(LOOK)
+    return dialog
+
+
+def _imported(store: Rivalled, folder: Path) -> None:
+    url = f"data:image/png;base64,{b64encode(PNG).decode()}"
+    said = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
+    (folder / "talk.json").write_text(json.dumps(said), encoding="utf-8")
+    list(Importer(cast("Store", store)).import_path(folder / "talk.json"))
+
+
+def _rebuilt(store: Rivalled, folder: Path) -> None:
+    Dialog(owner="coder", session_name="run", log_base=folder / "log").append(LOOK)
+    rebuild(folder / "log", cast("Store", store))
+
+
+WRITERS: dict[str, Callable[[Rivalled, Path], object]] = {
+    "a dialog": lambda store, _: _pictured(store),
+    "a note beside a turn": lambda store, _: _pictured(store).annotate(Inbox(message=OTHER)),
+    "a message that arrives beside a turn": lambda store, _: beside(
+        cast("Store", store), _pictured(store).dialog_id, Inbox(message=OTHER)
+    ),
+    "an import": _imported,
+    "a replay log": _rebuilt,
+    "a copy": lambda store, _: copy_store(_pictured(MemoryStore()).store, cast("Store", store)),
+    "a repair": lambda store, _: repair(cast("Store", store), _pictured(store).dialog_id),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_what_is_named_is_there(rivalled: Rivalled, tmp_path: Path, writer: str) -> None:
+    """Whatever writes: behind it, everything that is named is there, and what it repeats of others is, too."""
+    WRITERS[writer](rivalled, tmp_path)
+    assert rivalled.lost() == 0
+
+
+def test_a_bundle_of_which_something_was_taken_says_so(rivalled: Rivalled) -> None:
+    """A bundle passes by once: what is gone when all of it was taken is told, and taking it again makes it whole."""
+    dialog = _pictured(MemoryStore())
+    bundle = b"".join(export_bundle(dialog.store, dialog.session_id))
+    with pytest.raises(StoreError, match="swept") as told:
+        import_bundle(cast("Store", rivalled), BytesIO(bundle).read)
+    assert "again" in told.value.hint
+    assert rivalled.taken
+    assert import_bundle(cast("Store", rivalled), BytesIO(bundle).read).entries == 0
+    assert rivalled.lost() == 0
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def two(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Erasing, Erasing]]:
+    """Give two handles of one store, of which the second waits for no more than a moment."""
+    if request.param == "sqlite":
+        path = tmp_path / "store.db"
+        first: SqliteStore | PostgresStore = SqliteStore(path)
+        second: SqliteStore | PostgresStore = SqliteStore(path, wait=0.05)
+    else:
+        server: postgres.Server = request.getfixturevalue("postgres_server")
+        url = emptied(server)
+        first, second = PostgresStore(url), PostgresStore(url, wait=0.2)
+    with first, second:
+        yield first, second
+
+
+def test_a_block_and_an_erasure_keep_each_other_out(two: tuple[Erasing, Erasing]) -> None:
+    """What a block finds is there at its end: also a payload that lay there already, for which nothing is written."""
+    store, other = two
+    begun = begin(store)
+    blob = store.put_blob(PNG)
+    with keeping(store, [PNG]):
+        with pytest.raises(StoreBusy), other.erasing():
+            pass
+        begun.say(b'{"digest":"%s"}' % blob.encode())
+    with other.erasing() as eraser:
+        assert eraser.unnamed([blob]) == frozenset()
+
+
+def test_a_block_that_fails_leaves_neither(two: tuple[Erasing, Erasing]) -> None:
+    """The entry is refused: the payload is not there either. Without payloads there is no block, and a failure undoes nothing of others."""
+    store, _ = two
+    begun = begin(store)
+    for payloads, said in (([PNG], -1), ([], 0)):
+        with pytest.raises(ZeroDivisionError):
+            _fails(store, begun, payloads)
+        assert (list(store.strays()), store.last(begun.dialog).seq) == ([], said)
+
+
+def _fails(store: Store, begun: Begun, payloads: list[bytes]) -> None:
+    with keeping(store, payloads):
+        begun.say(b"said")
+        raise ZeroDivisionError
