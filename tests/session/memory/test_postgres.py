@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from palaver import ArchivalMemory, CoreMemory, Files, MemoryConflict, Session
+from palaver import ArchivalMemory, CoreMemory, Files, MemoryConflict, Session, SubjectMemory, erase
 from palaver.store.postgres import PostgresStore
 from tests import postgres
 
@@ -29,3 +29,18 @@ def test_memory_is_the_same_on_a_server(postgres_server: postgres.Server) -> Non
         assert ArchivalMemory(there).search("green tea") == archive.search("green tea")
         here.constraints.add("Write in English.")
         assert there.reload().constraints.texts == ("Write in English.",)
+
+
+def test_memory_of_a_subject_is_nobody_elses_on_a_server(postgres_server: postgres.Server) -> None:
+    """Two connections, each with a memory of its own: the same subject has the same one, another one nothing of it, and an erasure reaches it."""
+    url = postgres_server.url("subjects")
+    with PostgresStore(url) as one, PostgresStore(url) as two:
+        for subject in ("ann", "o'hara\x00"):
+            here, there = (Session.create(store, subject=subject).root for store in (one, two))
+            SubjectMemory(blocks={"human": {"value": "begun"}}).core(here).append("human", "Likes tea.")
+            assert SubjectMemory().core(there).get("human").value == "begun\nLikes tea."
+            SubjectMemory().files(there).write("a", "x")
+            assert [file.text for file in SubjectMemory().files(here).list()] == ["x"]
+        assert SubjectMemory().core(Session.create(two, subject="bob").root).blocks == ()
+        erase(one, subject="ann")
+        assert SubjectMemory().core(Session.create(two, subject="ann").root).blocks == ()
