@@ -37,8 +37,8 @@ _Told = TypeVar("_Told")
 class RepoMap:
     """Tells a model what a repository defines and what of it matters, within a number of tokens.
 
-    The disk is read when the map is made or drawn, and never by a view: a map comes into a conversation as a text that is recorded, the result of a
-    call or a part of a compaction. The same files, the same conversation and the same number of tokens give the same text to the byte.
+    The disk is read when a map is drawn, and no map is drawn twice: it comes into a conversation as a text that is recorded, as the result of a call,
+    in what a call was sent, or in a compaction. The same files, the same conversation and the same number of tokens give the same text to the byte.
 
     Attributes:
         folder: The repository.
