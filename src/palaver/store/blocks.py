@@ -22,5 +22,5 @@ def require_no_block(store: Store, what: str) -> None:
         raise InvalidInput(
             f"{what} cannot be done inside `with store.together()`: it works in other threads too, which see nothing of what the block has "
             "written and cannot write before the block ends.",
-            hint="End the block first. Each step of it is durable by itself; a block belongs around writes alone, with no await in it.",
+            hint="End the block first. It belongs around writes alone, with no await in it.",
         )
