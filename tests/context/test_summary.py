@@ -30,7 +30,7 @@ from palaver.errors import ContextOverflow, PalaverError
 from palaver.messages import Speaker, Trust
 from palaver.testing.logs import Log, model, user
 from palaver.tokens import Budget
-from palaver.view import View
+from palaver.view import View, fold
 from tests.context.helper import COUNTER, commit, faults, fitted, seen, size, texts
 from tests.context.work import PAGE, run
 
@@ -131,12 +131,16 @@ def test_a37_later_passes_get_the_running_summary_once_and_only_what_is_new() ->
 
 
 def test_r272_without_incremental_there_is_no_running_summary_in_the_request() -> None:
-    """`incremental=False`: from scratch, of what can be read."""
+    """`incremental=False`: from scratch, of all that was ever said, also of what the summary before stood for; without the log nothing is lost."""
     log = working(8)
     commit(log, asked(log, Scripted(GOOD + "\nround 1"))[1].composed)
     by = Scripted(GOOD)
-    asked(working(8, log), by, incremental=False)
+    whole = fold(log.store, log.dialog, whole=True)
+    asked(working(8, log), by, incremental=False, whole=whole)
     assert "round 1" not in by.requests[-1].prompt()
+    assert "pytest -q tests/test_1.py" in by.requests[0].transcript
+    asked(log, by, incremental=False)
+    assert "round 1" in by.requests[-1].prompt()
 
 
 def test_r305_the_focus_is_in_the_request() -> None:

@@ -30,7 +30,7 @@ class AutoCompact:
         budget: What one request may occupy then; half of what it occupies when not given.
         focus: What to dwell on.
         seconds: After so many seconds an answer of the summariser is given up.
-        input_tokens: What the summariser can read at once, in tokens.
+        input_tokens: What the summariser can read at once, in tokens; None for three quarters of its model's window, where that is known.
         clock: Gives the time, in seconds since 1970-01-01 UTC.
     """
 
@@ -40,7 +40,7 @@ class AutoCompact:
     budget: BudgetLike | None = None
     focus: str = ""
     seconds: float = SECONDS
-    input_tokens: int = 100_000
+    input_tokens: int | None = None
     clock: Callable[[], float] = now
 
     def preview(self, dialog: Dialog, model: str, *, focus: str = "") -> CompactionPreview:

@@ -7,7 +7,9 @@ from functools import partial
 
 from palaver.agent.auto_compact import AutoCompact
 from palaver.agent.events import Compacted
+from palaver.agent.invoking import call_words
 from palaver.agent.run import Run
+from palaver.agent.summarizing import AsTheAgent
 from palaver.context.triggers import Fired, Overflow, fired
 from palaver.errors import Conflict, ContextOverflow, InfeasibleBudget, InvalidInput, ModelCallFailed, PalaverError
 from palaver.session import CompactionPreview
@@ -15,6 +17,7 @@ from palaver.session.calls.composing import tokens_of
 from palaver.session.compaction.attempts import attempt_of, rejection
 from palaver.tokens import Budget
 from palaver.tools.aside import aside
+from palaver.wire import Call
 
 __all__ = ["compact_if_due", "make_room"]
 
@@ -72,6 +75,9 @@ async def _failed(run: Run, cause: Fired, error: Exception) -> None:
 
 
 async def _preview(run: Run, how: AutoCompact, cause: Fired) -> CompactionPreview:
+    if isinstance(how.summarizer, AsTheAgent):
+        words = call_words(run.prompt, run.settings.model_args)
+        how = replace(how, summarizer=how.summarizer.sending(Call(model=run.settings.model, **words)))
     return await how.apreview(run.dialog, run.settings.model, cause)
 
 

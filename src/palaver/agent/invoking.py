@@ -117,6 +117,14 @@ class Invoker(Protocol):
         ...
 
 
+def call_words(prompt: Prompt | None, args: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the words of a `palaver.wire.Call`: what a prompt asks for, over it the fields among some arguments, and the rest as parameters."""
+    call = {name: value for name, value in args.items() if name in _CALL_FIELDS}
+    options = {} if prompt is None else {"format": prompt.answer, "provider_tools": prompt.addon_args}
+    parameters = {name: value for name, value in args.items() if name not in _CALL_FIELDS}
+    return {"parameters": parameters, **options, **call}
+
+
 class ProviderInvoker:
     """Asks any provider: compiles the dialog's view, sends it, waits for the end of the answer, and holds it to the prompt.
 
@@ -172,10 +180,7 @@ class ProviderInvoker:
 
     def _request(self, dialog: Dialog, model: str, prompt: Prompt | None, args: Mapping[str, Any]) -> Request:
         profile = self.provider.profile_for(model)
-        call = {name: value for name, value in args.items() if name in _CALL_FIELDS}
-        options = {} if prompt is None else {"format": prompt.answer, "provider_tools": prompt.addon_args}
-        parameters = {name: value for name, value in args.items() if name not in _CALL_FIELDS}
-        return dialog.request(profile, model, parameters=parameters, **{**options, **call})
+        return dialog.request(profile, model, **call_words(prompt, args))
 
     async def _answer(self, request: Request, handler: StreamHandler | None) -> End:
         """Read the events to the last one, which has the whole answer, as its provider put it together; each is passed on as it comes."""

@@ -2,6 +2,9 @@
 
 The policy proposes, and is asked once. What it proposes is taken if it makes the view smaller; if the view is still over budget, a
 deterministic plan that needs no model goes on from there. So every policy ends within its budget, also one that leaves too much.
+
+What a model summarised so far is no policy's to leave out: it stays where it stands while it has room, and only a newer summary takes its place
+(`record.running`).
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from palaver.context.limits import bytes_over, limited, over_limits, require_lim
 from palaver.context.measure import Meter, Size
 from palaver.context.record.carried import carried
 from palaver.context.record.notice_of import NoticeOf
+from palaver.context.record.running import SHARE, holding, line_for, released, standing
 from palaver.errors import InfeasibleBudget
 from palaver.tokens import Budget, Counter, Rates
 from palaver.view import Insert, Plan, View, apply
@@ -88,7 +92,8 @@ def compose(
     """Make a view fit a budget the way a policy wants it.
 
     Pure: neither the view nor the log changes, and the same inputs give the same view. The budget's tokens, bytes and media are all
-    kept to; what must be sent is measured first, so that a budget that cannot be kept is told before anything is planned.
+    kept to; what must be sent is measured first, so that a budget that cannot be kept is told before anything is planned. The running
+    summary counts against the budget and stays, as far as a quarter of the room goes; beyond, its beginning or a line stands for it.
 
     Args:
         view: The view, from the fold.
@@ -103,6 +108,58 @@ def compose(
     """
     books = (ledger or Ledger(meter=Meter(counter))).reading(view)
     room = budget if books.anchor is None else books.anchor.within(budget, books.meter)
+    place = None if policy.complete else standing(view)
+    if place is None:
+        return _fitted(view, policy, budget, room, books, prices)
+    tokens = books.meter.exchange(view.exchanges[place])
+    if _has_room(tokens, view, room, books):
+        try:
+            made = _fitted(holding(view, place), policy, budget, room, books, prices)
+        except InfeasibleBudget:
+            pass  # without it there may be a view
+        else:
+            return _let_go(made, view, place, books)
+    made = _fitted(view, policy, budget, room, books, prices)
+    return _announced(made, view, place, tokens, room, books)
+
+
+def _has_room(tokens: int, view: View, room: Budget, books: Ledger) -> bool:
+    """Tell whether the running summary may stay: it has its share of the room, and does not push out what stands beside it."""
+    fixed = books.meter.view(view).fixed
+    free = room.for_input - sum(floor(view, books.meter).values())
+    return tokens * SHARE <= room.for_input - fixed and tokens * 2 <= free
+
+
+def _let_go(made: Composed, view: View, place: int, books: Ledger) -> Composed:
+    """Give what was composed while the running summary was held, without saying that it is held; the very view where nothing changed."""
+    touched = made.limits or made.plan or made.fallback
+    final = released(made.view, view.exchanges[place]) if touched else view
+    return replace(made, view=final, floor=floor(view, books.meter))
+
+
+def _announced(made: Composed, view: View, place: int, tokens: int, room: Budget, books: Ledger) -> Composed:
+    """Have the view say that the running summary had to leave, where there is room for that and nothing says it."""
+    last = made.fallback or made.plan
+    before = min((each.before for each in last.inserts), default=min((drop.index for drop in last.drops), default=None))
+    line = None if before is None else line_for(view, place, made.view, before, tokens)
+    if line is None:
+        return made
+    base = view
+    for plan in (*made.limits, made.plan) if made.fallback else made.limits:
+        base = apply(base, plan, books.applied)
+    last = replace(last, inserts=(line, *last.inserts))
+    final = apply(base, last, books.applied)
+    after = books.meter.view(final)
+    if after.total > room.for_input:
+        return made
+    made = replace(made, fallback=last) if made.fallback else replace(made, plan=last)
+    return replace(made, view=final, after=after)
+
+
+def _fitted(
+    view: View, policy: Planner, budget: Budget, room: Budget, books: Ledger, prices: Rates | None
+) -> Composed:
+    """Make a view fit; what must stay in it is settled."""
     needed = floor(view, books.meter)
     if (
         not policy.complete

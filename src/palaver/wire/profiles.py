@@ -207,6 +207,7 @@ ANTHROPIC = Profile(
         places=_ANTHROPIC_MARKED,
         least_tokens=4096,  # [A3], [A7] the most that any model asks
         lookback=20,  # [A3]
+        choice=True,  # [A3] «What invalidates the cache»: changes to tool_choice invalidate the messages
     ),
 )
 

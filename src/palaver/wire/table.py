@@ -160,6 +160,7 @@ class Cache:
         places: What may carry one: kinds of blocks, ``system`` and ``tool``.
         least_tokens: A prefix shorter than this is not cached, marked or not.
         lookback: Blocks a mark looks back for an older entry; None for no limit.
+        choice: Whether another choice between the tools is another prefix: then nothing of the conversation is found in the cache.
     """
 
     marks: int = 0
@@ -167,6 +168,7 @@ class Cache:
     places: frozenset[str] = frozenset()
     least_tokens: int = 0
     lookback: int | None = None
+    choice: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from typing import Any
 from palaver.agent.agent import Agent
 from palaver.agent.auto_compact import AutoCompact
 from palaver.agent.config.specs import AgentSpec
-from palaver.agent.invoking import Invoker
+from palaver.agent.invoking import Invoker, call_words
 from palaver.agent.summarizing import ModelSummarizer
 from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.context.triggers import EventCount, Idle, Overflow, Tokens, Trigger
@@ -20,7 +20,8 @@ from palaver.messages import thaw
 from palaver.models import Provider
 from palaver.session import Dialog
 from palaver.session.memory import CoreMemory, SubjectMemory, shared_memory
-from palaver.tokens import Budget
+from palaver.tokens import Budget, model_info
+from palaver.wire import Call
 
 __all__ = ["ConfiguredSummarizer", "compacting", "remembering"]
 
@@ -47,13 +48,30 @@ class ConfiguredSummarizer:
     """
 
     def __init__(
-        self, agent: Agent, model: str = "", invoker: Invoker | None = None, max_tokens: int | None = None
+        self,
+        agent: Agent,
+        model: str = "",
+        invoker: Invoker | None = None,
+        max_tokens: int | None = None,
+        *,
+        call: Call | None = None,
     ) -> None:
-        """Take whom to ask."""
+        """Take whom to ask, and what the agent asks its model with."""
         self.agent = agent
         self.model = model
         self.invoker = invoker
         self.max_tokens = max_tokens
+        self.call = call
+
+    @property
+    def window(self) -> int:
+        """What the model can read at once, in tokens; 0 where that is not known."""
+        info = model_info(self.model or self.agent.model)
+        return info.max_input if info.known else 0
+
+    def sending(self, call: Call) -> ConfiguredSummarizer:
+        """Give the same, which asks with what an agent asks its model with."""
+        return ConfiguredSummarizer(self.agent, self.model, self.invoker, self.max_tokens, call=call)
 
     async def __call__(self, request: SummaryRequest) -> SummaryAnswer:
         """Summarise.
@@ -63,12 +81,14 @@ class ConfiguredSummarizer:
             ProviderError: The provider gave no whole answer.
         """
         provider = provider_of(self.invoker or self.agent.llm_invoker)
-        store = self.agent.store
+        store, model = self.agent.store, self.agent.model
+        call = self.call or Call(model=model, **call_words(None, self.agent.model_args))
         by = ModelSummarizer(
             provider,
-            self.model or self.agent.model,
+            self.model or model,
             max_tokens=self.max_tokens,
             media=lambda digest: store.blob(BlobId(digest)),
+            call=call,
         )
         return await by(request)
 

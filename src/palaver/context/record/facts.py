@@ -11,7 +11,7 @@ from typing import Any
 from palaver.errors import InvalidInput
 from palaver.messages import canonical_json
 
-__all__ = ["MOST", "Command", "Facts", "File", "Said", "Trouble"]
+__all__ = ["MOST", "NOTHING", "Command", "Facts", "File", "Said", "Trouble"]
 
 MOST: Mapping[str, int] = MappingProxyType(
     {
@@ -104,6 +104,8 @@ class Facts:
         troubles: What failed.
         unanswered: Calls that never got a result.
         summaries: Summaries that others made of what came before.
+        running: The newest summary that a model of ours made, where it has no place in the view; or None. Its handle is the last entry that it
+            was made from. The next summary goes on from it.
         last: The last words of the model, or None.
         more: For each kind, how many older facts are not carried any more.
     """
@@ -116,16 +118,19 @@ class Facts:
     troubles: tuple[Trouble, ...] = ()
     unanswered: tuple[Said, ...] = ()
     summaries: tuple[Said, ...] = ()
+    running: Said | None = None
     last: Said | None = None
     more: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     def bounded(self) -> Facts:
-        """Give the newest of each kind, and count the rest."""
-        more, kept = dict(self.more), {}
+        """Give the newest of each kind, and count the rest; of the constraints also the first ones, for a conversation begins with those that matter."""
+        more: dict[str, int] = dict(self.more)
+        kept: dict[str, Any] = {}
         for name, most in MOST.items():
             facts = getattr(self, name)
             if len(facts) > most:
-                kept[name] = facts[len(facts) - most :]
+                first = most // 4 if name == "rules" else 0
+                kept[name] = (*facts[:first], *facts[len(facts) - most + first :])
                 more[name] = more.get(name, 0) + len(facts) - most
         return replace(self, **kept, more=MappingProxyType(more)) if kept else self
 
@@ -166,7 +171,10 @@ _LISTS: Mapping[str, type[Any]] = MappingProxyType(
         "summaries": Said,
     }
 )
-_ONES = ("goal", "last")
+_ONES = ("goal", "running", "last")
+
+NOTHING = Facts().to_json()
+"""The facts of a text that has words of its own and no facts: a model's summary. Empty facts are those of a text that somebody else made."""
 
 
 def _made(kind: type[Any], fields: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a value of that kind

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from palaver.context.record.asks import rules
-from palaver.context.record.facts import Command, Facts, File, Said, Trouble
+from palaver.context.record.facts import NOTHING, Command, Facts, File, Said, Trouble
 from palaver.context.work.deeds import Deed, deed
 from palaver.context.work.outcomes import error_line, outcome
 from palaver.log import Handle
 from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
 from palaver.view import Block, Exchange
 
-__all__ = ["Recorder", "Sources"]
+__all__ = ["Recorder", "Sources", "running_of"]
 
 Sources: TypeAlias = Callable[[Handle], Content | None]
 """Gives a block as it was recorded, or None where it cannot be read."""
@@ -24,6 +24,9 @@ _OURS = frozenset({"notice", "file"})
 
 _LONGEST = 2_000
 """Characters of one saying that are carried."""
+
+_LONGEST_RUNNING = 32_000
+"""Characters of a running summary that are carried: more than any that is asked for has (`summary.task`)."""
 
 
 class Recorder:
@@ -53,6 +56,7 @@ class Recorder:
         self._troubles: list[Trouble] = []
         self._unanswered: list[Said] = []
         self._summaries: list[Said] = []
+        self._running: Said | None = None
         self._more: dict[str, int] = {}
         if facts is not None:
             self._resume(facts)
@@ -71,6 +75,7 @@ class Recorder:
         self._troubles += facts.troubles
         self._unanswered += facts.unanswered
         self._summaries += facts.summaries
+        self._running = _newer(self._running, facts.running)
         self._more = {name: self._more.get(name, 0) + count for name, count in facts.more.items()} | {
             name: count for name, count in self._more.items() if name not in facts.more
         }
@@ -86,6 +91,7 @@ class Recorder:
             troubles=tuple(self._troubles),
             unanswered=tuple(self._unanswered),
             summaries=tuple(self._summaries),
+            running=self._running,
             last=self._last,
             more=dict(self._more),
         ).bounded()
@@ -107,6 +113,8 @@ class Recorder:
         for block in exchange.blocks():
             if block.facts:
                 self._resume(Facts.from_json(block.facts))
+            if (running := running_of(block)) is not None:
+                self._running = _newer(self._running, running)
             by_code = block.derived in _OURS or (block.derived in {"record", "summary"} and block.facts)
             if not by_code and isinstance(block.content, TextContent):
                 self._summaries.append(_said(block, block.content.content))
@@ -192,6 +200,25 @@ def _place(block: Block) -> str:
         place = f"{block.origin.dialog}:{block.origin.seq}"
         return place if block.origin.block is None else f"{place}:{block.origin.block}"
     return f"{block.sources[0].dialog}:{block.sources[0].start}" if block.sources else ""
+
+
+def running_of(block: Block) -> Said | None:
+    """Give the summary that a block is, with the last entry that it was made from; None where a model of ours did not make it."""
+    if block.derived != "summary" or block.facts != NOTHING or not isinstance(block.content, TextContent):
+        return None
+    text = block.content.content
+    at = f"{block.sources[-1].dialog}:{block.sources[-1].stop - 1}" if block.sources else ""
+    return Said(at, text[:_LONGEST_RUNNING], max(len(text) - _LONGEST_RUNNING, 0))
+
+
+def _newer(one: Said | None, other: Said | None) -> Said | None:
+    """Give the summary that was made later: of more of one dialog, or else the one that comes later."""
+    if one is None or other is None:
+        return other or one
+    mine, theirs = (Handle.parse(said.at) if said.at else None for said in (one, other))
+    if mine is None or theirs is None or mine.dialog != theirs.dialog:
+        return other
+    return one if mine.seq > theirs.seq else other
 
 
 def _said(block: Block, text: str) -> Said:

@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from palaver.context.record.facts import Command, Facts, File, Said, Trouble
 from palaver.log import Handle
 
-__all__ = ["told"]
+__all__ = ["RUNNING", "told", "untold"]
 
 _ASK = 600
 _LINE = 240
 _GOAL = 1_200
+
+RUNNING = "The summary so far, by a model, which has no room here:"
+"""The heading above the beginning of a summary that had to leave although nothing took its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,15 @@ def told(facts: Facts, head: str, room: int, count: Callable[[str], int]) -> str
     return text
 
 
+def untold(text: str) -> str:
+    """Give a text that was told without the summary that had no room: another one has taken its place."""
+    lines = text.split("\n")
+    if RUNNING not in lines:
+        return text
+    place = lines.index(RUNNING)
+    return "\n".join([*lines[:place], *lines[place + 2 :]])
+
+
 def _order(sections: Sequence[_Section]) -> Iterator[tuple[int, int]]:
     """Give section and line in the order in which they are taken."""
     ranked = sorted(range(len(sections)), key=lambda number: sections[number].rank)
@@ -97,6 +109,8 @@ def _sections(facts: Facts) -> Iterator[_Section]:
     asks = tuple(_said(said, _ASK) for said in facts.asks)
     yield _Section("Later asks, in the user's words:", asks, 2, 3, more.get("asks", 0))
     summaries = tuple(_said(said, _GOAL * 2) for said in facts.summaries)
+    running = () if facts.running is None else (_said(facts.running, _GOAL * 2),)
+    yield _Section(RUNNING, running, 4, 1)
     yield _Section("Earlier summaries, by others:", summaries, 4, 1, more.get("summaries", 0))
     yield _Section("Files:", tuple(map(_file, facts.files)), 6, 16, more.get("files", 0))
     yield _Section("Commands and how they ended:", tuple(map(_command, facts.commands)), 8, 8, more.get("commands", 0))

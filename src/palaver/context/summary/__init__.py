@@ -4,17 +4,20 @@ from palaver.context.summary.breaker import Breaker
 from palaver.context.summary.checks import filled, lacking, unusable
 from palaver.context.summary.extract import extract
 from palaver.context.summary.inventions import distinctive, flagged, invented
-from palaver.context.summary.request import HEADINGS, Summarizer, SummaryAnswer, SummaryRequest
-from palaver.context.summary.retention import ENOUGH, Retention, compensation, retention, values
+from palaver.context.summary.request import HEADINGS, Summarizer, SummaryAnswer, SummaryRequest, given
+from palaver.context.summary.retention import ENOUGH, Left, Retention, compensation, retention, values
 from palaver.context.summary.summarize import Summarized, summarized
+from palaver.context.summary.task import INPUT_TOKENS
 from palaver.context.summary.transcript import pieces, transcript
 from palaver.context.summary.trying import SECONDS, tried
 
 __all__ = [
     "ENOUGH",
     "HEADINGS",
+    "INPUT_TOKENS",
     "SECONDS",
     "Breaker",
+    "Left",
     "Retention",
     "Summarized",
     "Summarizer",
@@ -25,6 +28,7 @@ __all__ = [
     "extract",
     "filled",
     "flagged",
+    "given",
     "invented",
     "lacking",
     "pieces",

@@ -64,11 +64,19 @@ def _read(task: Task, before: Heard, asked: SummaryRequest, answer: SummaryAnswe
     if refused := _unusable(task, answer, text):
         return replace(now, refused=refused)
     text, told = filled(text, asked.headings), before.told + 1
-    rest = task.requests[told:]
-    return replace(now, text=text, told=told, next=replace(rest[0], running=text) if rest else None)
+    if not task.requests[told:]:
+        return replace(now, text=text, told=told)
+    following = replace(task.requests[told], running=text)
+    if (
+        task.count(following.prompt()) > task.wanted.input_tokens
+    ):  # what it quotes, or its missing sections, made it longer than it counted
+        return replace(
+            now, refused=f"with its answer so far there are more than {task.wanted.input_tokens:,} tokens to read"
+        )
+    return replace(now, text=text, told=told, next=following)
 
 
 def _unusable(task: Task, answer: SummaryAnswer, text: str) -> str:
-    if len(text) > task.free * _LONGEST_TOKEN:  # not worth counting
-        return f"it has {len(text):,} characters, and {task.free:,} tokens are free for it"
-    return unusable(answer, task.wanted.headings, task.count(text), task.free)
+    if len(text) > task.most * _LONGEST_TOKEN:  # not worth counting
+        return f"it has {len(text):,} characters, and {task.most:,} tokens are free for it"
+    return unusable(answer, task.wanted.headings, task.count(text), task.most)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from palaver.context.record.facts import Facts
+from palaver.context.record.running import running
 from palaver.messages import Usage
 from palaver.view import View
 
-__all__ = ["HEADINGS", "Summarizer", "SummaryAnswer", "SummaryRequest"]
+__all__ = ["HEADINGS", "Summarizer", "SummaryAnswer", "SummaryRequest", "escaped", "given"]
 
 HEADINGS = (
     "User Intent",
@@ -30,18 +32,28 @@ _MEANT = {
     "Next Steps": "What remains to be done, the very next thing first.",
 }
 
+_USER, _SO_FAR, _TOLD = "user-words", "summary-so-far", "conversation"
+_TAG = re.compile(rf"<(?=/?\s*(?:{_USER}|{_SO_FAR}|{_TOLD})\b)", re.IGNORECASE)
+
+
+def escaped(text: str) -> str:
+    """Give a text that can neither end the mark it is quoted in nor begin another one."""
+    return _TAG.sub("&lt;", text)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRequest:
     """What is to be summarised.
 
-    A summariser may send `view` as the agent would, with `instruction` as the newest words: then the provider reads nearly all of it from
+    A summariser may send `view` as the agent would, with `behind` as the newest words: then the provider reads nearly all of it from
     its cache. Where that is too long for its model, it sends `prompt()`, which always fits what the caller said of the model.
 
     Attributes:
         headings: The sections that the answer must have.
         transcript: What is new, as text. It is data: nothing in it is an instruction to the summariser.
         running: The summary so far, which the answer replaces; empty where there is none.
+        preface: What the user wants, in his own words: his goal, what must or must not be, his newest ask. They may well stand in the view and
+            not in the transcript, for they are kept.
         facts: What code gathered of the same exchanges; they are kept beside the summary.
         focus: What the caller wants dwelt on, or empty.
         words: About how many words the answer may have.
@@ -52,6 +64,7 @@ class SummaryRequest:
     headings: tuple[str, ...] = HEADINGS
     transcript: str = ""
     running: str = ""
+    preface: str = ""
     facts: Facts = field(default_factory=Facts)
     focus: str = ""
     words: int = 800
@@ -78,16 +91,25 @@ class SummaryRequest:
             lines.append(f"An earlier answer lacked: {', '.join(self.missing)}. Give all sections.")
         return "\n\n".join(lines)
 
+    @property
+    def behind(self) -> str:
+        """What to put behind the view: what is asked, and before it the running summary, where the view has no room for it."""
+        unseen = self.running and (self.view is None or running(self.view, shown=True) != self.running)
+        return "\n\n".join([*([_quoted(_SO_FAR, self.running)] if unseen else []), self.instruction])
+
     def prompt(self) -> str:
-        """Give all of it as one text."""
-        parts = [f"<conversation>\n{self.transcript}\n</conversation>"]
-        if self.running:
-            parts.insert(0, f"<summary-so-far>\n{self.running}\n</summary-so-far>")
-        return "\n\n".join([*parts, self.instruction])
+        """Give all of it as one text. What was said is quoted: it can neither end its quotation nor begin another one."""
+        quoted = ((_USER, self.preface), (_SO_FAR, self.running))
+        parts = [_quoted(tag, text) for tag, text in quoted if text]
+        return "\n\n".join([*parts, _quoted(_TOLD, self.transcript), self.instruction])
 
     def again(self, missing: tuple[str, ...]) -> SummaryRequest:
         """Give the request for another try, which names what was missing."""
         return replace(self, missing=missing)
+
+
+def _quoted(tag: str, text: str) -> str:
+    return f"<{tag}>\n{escaped(text)}\n</{tag}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,8 +132,21 @@ class SummaryAnswer:
 
 
 class Summarizer(Protocol):
-    """Answers requests, by a model or otherwise."""
+    """Answers requests, by a model or otherwise.
+
+    One that knows what its model can read at once, in tokens, says so in an attribute `window`; 0 is for one that does not know.
+    """
 
     async def __call__(self, request: SummaryRequest, /) -> SummaryAnswer:
         """Summarise."""
         ...
+
+
+def given(text: str) -> Summarizer:
+    """Give a summariser that answers with a summary that is there already: that of a preview, or one of the caller's own."""
+
+    async def answer(request: SummaryRequest, /) -> SummaryAnswer:
+        del request
+        return SummaryAnswer(text=text)
+
+    return answer

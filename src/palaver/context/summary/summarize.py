@@ -13,23 +13,25 @@ from functools import partial
 from palaver.context.compose import Composed
 from palaver.context.ledger import Ledger
 from palaver.context.record.carried import sources_of
-from palaver.context.record.facts import Facts
+from palaver.context.record.facts import NOTHING, Facts
+from palaver.context.record.telling import untold
 from palaver.context.summary.asking import Heard, heard
 from palaver.context.summary.breaker import Breaker
 from palaver.context.summary.inventions import flagged, invented, mostly_invented
 from palaver.context.summary.request import HEADINGS, Summarizer
 from palaver.context.summary.retention import ENOUGH, Retention, compensation, retention, values
 from palaver.context.summary.scripts import foreign
-from palaver.context.summary.task import Task, Wanted
+from palaver.context.summary.task import INPUT_TOKENS, Task, Wanted
 from palaver.context.summary.trying import SECONDS
 from palaver.messages import Usage
 from palaver.tokens import Budget
 from palaver.tools.aside import aside
-from palaver.view import Insert, View, apply
+from palaver.view import Drop, Insert, Reason, View, apply
 
 __all__ = ["Summarized", "summarized"]
 
-_NOTHING = Facts().to_json()
+_COMPENSATION = 3
+"""What is said again has at most a third of the room of a summary: it is beside it, not in its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +72,8 @@ async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
     focus: str = "",
     running: str | None = None,
     incremental: bool = True,
-    input_tokens: int = 100_000,
+    whole: View | None = None,
+    input_tokens: int = INPUT_TOKENS,
     breaker: Breaker | None = None,
     seconds: float = SECONDS,
 ) -> Summarized:
@@ -78,8 +81,9 @@ async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
 
     The summary is asked for what is new, with the running summary before it; never for a summary of a summary. It is refused when it is
     empty, cut off, larger than its place, has none of the sections, called tools, or is made up for the most part; one that lacks some
-    sections is asked for once more and then filled. Distinctive values that neither it nor the record says are said again below it.
-    Whatever goes wrong (the summariser is down, too slow, or raises), the deterministic plan stands.
+    sections is asked for once more and then filled. Distinctive values of what leaves that neither it nor the record says are said again below
+    it; where it said next to nothing of them itself and that does not help, it is refused, too. Whatever goes wrong (the summariser is down,
+    too slow, or raises), the deterministic plan stands, and the summary before stays in it.
 
     Args:
         view: The view that was composed.
@@ -90,7 +94,8 @@ async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
         headings: The sections.
         focus: What to dwell on.
         running: The running summary; the one in the view unless given (R293).
-        incremental: Whether to go on from it; else all that can be read is summarised anew.
+        incremental: Whether to go on from it; else all that was said is summarised anew, where `whole` is given (R272).
+        whole: The view of the log without compactions: `fold(store, dialog_id, whole=True)`.
         input_tokens: What the summariser can read at once, in tokens: more is read in pieces, one after another.
         breaker: The breaker, from the try before.
         seconds: After so many seconds an answer is given up.
@@ -100,6 +105,7 @@ async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
         focus=focus,
         running=running,
         incremental=incremental,
+        whole=whole,
         input_tokens=input_tokens,
         breaker=breaker or Breaker(),
     )
@@ -119,7 +125,11 @@ def _held(task: Task, answer: Heard) -> Summarized:
     if mostly_invented(answer.text, made_up):
         names = ", ".join(made_up[:3])
         return _without(task, answer, f"most of what it names is nowhere in the conversation: {names}")
-    composed, kept = _put_in(task, "\n\n".join(part for part in (answer.text, flagged(made_up)) if part))
+    text, kept = _compensated(task, "\n\n".join(part for part in (answer.text, flagged(made_up)) if part))
+    if kept.empty:
+        total = len(kept.kept) + len(kept.lost)
+        return _without(task, answer, f"of {total} values that leave it says {kept.own}: it says next to nothing")
+    composed = _put_in(task, text)
     if composed.tokens_after > task.room:
         return _without(task, answer, "the view would not be small enough with it")
     return Summarized(
@@ -146,22 +156,37 @@ def _without(task: Task, answer: Heard, why: str) -> Summarized:
     )
 
 
-def _put_in(task: Task, text: str) -> tuple[Composed, Retention]:
-    """Put a summary before what the plan puts in, and below it what neither says."""
-    plan, meter = task.composed.plan, task.ledger.meter
-    beside = "\n".join(insert.text for insert in plan.inserts if not insert.standing)
-    kept = retention(f"{text}\n{beside}", values(task.facts))
-    if kept.share < ENOUGH and (more := compensation(kept.lost, task.free - meter.text(text), meter.text)):
+def _compensated(task: Task, text: str) -> tuple[str, Retention]:
+    """Give a summary with what neither it nor the record says below it, and what is kept then."""
+    beside = "\n".join(insert.text for insert in task.composed.plan.inserts if not insert.standing)
+    wanted = values(task.facts, task.leaving())
+    kept, count = retention(text, wanted, beside), task.ledger.meter.text
+    room = min(task.free - count(text), task.free // _COMPENSATION)
+    if kept.share < ENOUGH and (more := compensation(kept.lost, room, count)):
         text = f"{text}\n\n{more}"
-        kept = retention(f"{text}\n{beside}", values(task.facts))
+        kept = replace(retention(text, wanted, beside), own=kept.own)
+    return text, kept
+
+
+def _put_in(task: Task, text: str) -> Composed:
+    """Put a summary before what the plan puts in, and the one that it went on from away."""
+    plan, meter = task.composed.plan, task.ledger.meter
     summary = Insert(
         before=min((insert.before for insert in plan.inserts), default=len(task.start.exchanges)),
         text=text,
         label="summary",
         sources=sources_of(task.gone),
-        facts=_NOTHING,
+        facts=NOTHING,
         trust=min(block.trust for exchange in task.gone for block in exchange.blocks()),
     )
-    plan = replace(plan, inserts=(summary, *plan.inserts))
+    old = () if task.replaced is None else (Drop(index=task.replaced, reason=Reason.FOLDED),)
+    plan = replace(plan, drops=(*plan.drops, *old), inserts=(summary, *map(_replaced, plan.inserts)))
     view = apply(task.start, plan)
-    return replace(task.composed, view=view, plan=plan, after=meter.view(view)), kept
+    return replace(task.composed, view=view, plan=plan, after=meter.view(view))
+
+
+def _replaced(insert: Insert) -> Insert:
+    """Give what stands beside a summary without the one before, which had no room: it is replaced."""
+    if not insert.facts or (facts := Facts.from_json(insert.facts)).running is None:
+        return insert
+    return replace(insert, text=untold(insert.text), facts=replace(facts, running=None).to_json())

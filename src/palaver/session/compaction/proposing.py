@@ -9,19 +9,19 @@ from functools import partial
 from typing import Any, Protocol
 
 from palaver.context import Composed, Summarized, Summarizer, summarized
-from palaver.context.summary import HEADINGS, SECONDS, Breaker
+from palaver.context.summary import HEADINGS, INPUT_TOKENS, SECONDS, Breaker, given
 from palaver.context.triggers import MANUAL, Fired
-from palaver.errors import InfeasibleBudget
+from palaver.errors import InfeasibleBudget, InvalidInput
 from palaver.log import Entry, Handle, Span
 from palaver.session.calls.composing import BudgetLike, Composing, PolicyLike
 from palaver.session.compaction.attempts import attempt_of, breaker_of
 from palaver.session.compaction.preview import CompactionPreview, text_of
 from palaver.store.blocks import require_no_block
 from palaver.store.protocol import Store
-from palaver.tokens import Budget
+from palaver.tokens import Budget, model_info
 from palaver.tools.aside import aside
 from palaver.tools.portal import run_sync
-from palaver.view import View
+from palaver.view import View, fold
 
 __all__ = ["ASKED_FOR", "CompactionWish", "apropose", "propose"]
 
@@ -30,6 +30,13 @@ _SHARE = 0.5
 
 _FOR_SUMMARY = 0.2
 """The share of the room that is left for a summary."""
+
+_OF_WINDOW = 0.75
+"""The share of its model's window that a summariser reads at once, where nobody says: the rest is for its answer, and for what counting gets
+wrong (dynamiq, SummarizationConfig: token_budget_ratio)."""
+
+_ANY = 2**31
+"""What somebody can read at once who has the summary already."""
 
 _WORD = 4
 """Letters of a word by which a focus finds exchanges: shorter ones are everywhere."""
@@ -51,7 +58,10 @@ class CompactionWish:
         model: The model whose tokens count; the one in force when empty.
         trigger: Why it is made.
         seconds: After so many seconds an answer of the summariser is given up.
-        input_tokens: What the summariser can read at once, in tokens.
+        input_tokens: What the summariser can read at once, in tokens; None for the share of its model's window that the policy says (three
+            quarters, unless it says so), and for 100,000 where the window is not known.
+        running: The running summary, where the caller keeps it himself; else the one in the view.
+        summary: A summary that is there already: that of a preview, or one of your own. It is held to the same as that of a summariser.
     """
 
     policy: PolicyLike | None = None
@@ -61,7 +71,23 @@ class CompactionWish:
     model: str = ""
     trigger: Fired = ASKED_FOR
     seconds: float = SECONDS
-    input_tokens: int = 100_000
+    input_tokens: int | None = None
+    running: str | None = None
+    summary: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse two summaries at once.
+
+        Raises:
+            InvalidInput: A summary is given, and somebody to make one.
+        """
+        if self.summary is not None and self.summarizer is not None:
+            raise InvalidInput("A summary and a summariser are given.", hint="Give the one or the other.")
+
+    @property
+    def by(self) -> Summarizer | None:
+        """What gives the summary; None where none is wanted."""
+        return self.summarizer if self.summary is None else given(self.summary)
 
 
 class Compactable(Protocol):
@@ -88,7 +114,7 @@ class Compactable(Protocol):
 
 def propose(dialog: Compactable, ready: Composing, wish: CompactionWish) -> CompactionPreview:
     """Preview a compaction of what is ready for it; without a summariser nothing waits, so that no loop is begun."""
-    if wish.summarizer is not None:
+    if wish.by is not None:
         require_no_block(dialog.store, "A compaction with a summariser")
         return run_sync(partial(apropose, dialog, ready, wish))
     return _preview(dialog, ready, wish, _by_code(ready, wish), None)
@@ -97,10 +123,10 @@ def propose(dialog: Compactable, ready: Composing, wish: CompactionWish) -> Comp
 async def apropose(dialog: Compactable, ready: Composing, wish: CompactionWish) -> CompactionPreview:
     """Preview a compaction of what is ready for it, with a summary where one is asked for."""
     made = await aside(partial(_by_code, ready, wish))
-    if wish.summarizer is None:
+    if wish.by is None:
         return _preview(dialog, ready, wish, made, None)
-    breaker = await aside(partial(_breaker, dialog, wish))
-    return _preview(dialog, ready, wish, made, await _by_model(ready, wish.summarizer, wish, made, breaker))
+    asked = await aside(partial(_asked, dialog, ready, wish, wish.by))
+    return _preview(dialog, ready, wish, made, await _by_model(ready, wish.by, wish, made, asked))
 
 
 def _preview(
@@ -148,7 +174,7 @@ def _by_code(ready: Composing, wish: CompactionWish) -> _Made:
     if wish.budget is None:
         target = Budget.of_input(max(1, min(math.ceil(size * _SHARE), target.for_input)))
     room = target
-    if wish.summarizer is not None:
+    if wish.by is not None:
         room = Budget.of_input(max(1, math.ceil(target.for_input * (1 - _FOR_SUMMARY))))
     kept = _focused(view, wish.focus)
     try:
@@ -156,7 +182,7 @@ def _by_code(ready: Composing, wish: CompactionWish) -> _Made:
     except InfeasibleBudget as error:
         if wish.budget is None:  # nobody said how small: as small as there can be
             target = Budget.of_input(error.needed if error.needed < size else max(size, error.needed))
-        elif wish.summarizer is None:
+        elif wish.by is None:
             raise
     return _made(ready, view, (), target, target)  # without room for a summary
 
@@ -198,6 +224,54 @@ def _focused(view: View, focus: str) -> tuple[int, ...]:
     return found if 2 * len(found) <= len(view.exchanges) else found[-(len(view.exchanges) // 4) :]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """How a summariser is asked, as policy, wish and log say.
+
+    Attributes:
+        headings: The sections.
+        input_tokens: What it can read at once.
+        whole: The view of all that was ever said, where the policy wants a summary of that; None where one goes on from the one before.
+        breaker: The breaker as the attempts before left it.
+    """
+
+    headings: tuple[str, ...]
+    input_tokens: int
+    whole: View | None
+    breaker: Breaker
+
+
+def _asked(dialog: Compactable, ready: Composing, wish: CompactionWish, by: Summarizer) -> _Asked:
+    view, manager = ready.view, ready.manager
+    anew = _settled(manager, "incremental") is False
+    return _Asked(
+        headings=_settled(manager, "headings") or HEADINGS,
+        input_tokens=_input_tokens(ready, wish, by),
+        whole=fold(dialog.store, view.dialog_id, view.at, whole=True) if anew else None,
+        breaker=_breaker(dialog, wish),
+    )
+
+
+def _settled(manager: object, word: str) -> Any:  # noqa: ANN401 - what a policy of anybody's says
+    """Give what a policy says of summaries: itself, its configuration, or the preset that it schedules; None where none of them does."""
+    for who in (manager, getattr(manager, "policy", None)):
+        for what in (who, getattr(who, "config", None)):
+            if (said := getattr(what, word, None)) is not None:
+                return said
+    return None
+
+
+def _input_tokens(ready: Composing, wish: CompactionWish, by: Summarizer) -> int:
+    """Give what a summariser can read at once: what is wished, else a share of its model's window; of the agent's, where only the policy knows."""
+    if wish.input_tokens is not None or wish.summary is not None:
+        return _ANY if wish.input_tokens is None else wish.input_tokens
+    share, window = _settled(ready.manager, "token_budget_ratio"), int(getattr(by, "window", 0))
+    if share is not None and not window:
+        info = model_info(ready.model)
+        window = info.max_input if info.known else INPUT_TOKENS
+    return int(window * (_OF_WINDOW if share is None else share)) if window else INPUT_TOKENS
+
+
 def _breaker(dialog: Compactable, wish: CompactionWish) -> Breaker:
     """Give the breaker as the attempts before left it; somebody who wants it is answered, however often it failed."""
     found = breaker_of(dialog.store, dialog.spans)
@@ -205,7 +279,7 @@ def _breaker(dialog: Compactable, wish: CompactionWish) -> Breaker:
 
 
 async def _by_model(
-    ready: Composing, summarizer: Summarizer, wish: CompactionWish, made: _Made, breaker: Breaker
+    ready: Composing, summarizer: Summarizer, wish: CompactionWish, made: _Made, asked: _Asked
 ) -> Summarized:
     """Have a summariser put its words beside the record. Whatever goes wrong, the plan stands."""
     return await summarized(
@@ -214,9 +288,12 @@ async def _by_model(
         summarizer,
         made.target,
         ready.ledger,
-        headings=getattr(ready.manager, "headings", ()) or HEADINGS,
+        headings=asked.headings,
         focus=wish.focus,
-        input_tokens=wish.input_tokens,
-        breaker=breaker,
+        running=wish.running,
+        incremental=asked.whole is None,
+        whole=asked.whole,
+        input_tokens=asked.input_tokens,
+        breaker=asked.breaker,
         seconds=wish.seconds,
     )
