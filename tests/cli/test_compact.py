@@ -18,7 +18,7 @@ def long(tmp_path: Path) -> Palaver:
     command = Palaver(tmp_path)
     with SqliteStore(command.store) as store:
         dialog = Session.create(store, "long", owner="a").root
-        dialog.put_text("Make it fast. You must never push to main. You must be tired by now.")
+        dialog.put_text("Make it fast. You must never push to main. The stars must be far away.")
         for turn in range(30):
             dialog.put_text(f"answer {turn} " + "word " * 120, role="assistant")
             dialog.put_text(f"the heron {turn}" if turn == 4 else f"go {turn}")
@@ -106,7 +106,7 @@ def test_constraints_are_listed_and_changed(long: Palaver) -> None:
     """By their words or their number; what was changed holds in the next command, and behind a compaction."""
     assert [row["text"] for row in long("constraints", "long", "--json").rows()] == [
         "You must never push to main.",
-        "You must be tired by now.",
+        "The stars must be far away.",
     ]
     ran = long("constraints", "long", "--remove", "2", "--add", "Write in English.")
     assert ran.code == 0

@@ -6,11 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.context.record.asks import rules
-from palaver.lab.loading import Loaded, loaded
-from palaver.log import MessageEntry, decode_entry
-from palaver.messages import Role, TextContent
-from palaver.messages.roles import Speaker
+from palaver.context.record.asks import rules, sentences
+from tests.context.test_stated import said
 from tests.recorded import Recording, recordings
 
 STATED = [
@@ -241,22 +238,13 @@ def test_a_long_text_of_anything_is_read_through(text: str) -> None:
 @pytest.mark.parametrize("recording", recordings("claude_code", "pi", each=2))
 def test_in_recorded_sessions_findings_are_few_and_word_for_word(recording: Recording) -> None:
     """Each stands in what somebody said; they are less than a quarter of his sentences."""
-    found = sentences = 0
-    for one in loaded(recording.path):
-        assert isinstance(one, Loaded)
-        for dialog in one.dialogs:
-            for header in one.store.headers(dialog, 0, one.store.last(dialog).seq + 1):
-                if header.kind != "message" or header.role is not Role.USER:
-                    continue
-                entry = decode_entry(one.store.body(dialog, header.seq))
-                assert isinstance(entry, MessageEntry)
-                if entry.message.speaker is not Speaker.HUMAN:
-                    continue
-                for block in entry.message.contents:
-                    if isinstance(block, TextContent):
-                        said = " ".join(block.content.split())
-                        stated = list(rules(block.content))
-                        assert all(" ".join(rule.split()) in said for rule in stated)
-                        found += len(stated)
-                        sentences += max(1, said.count(". ") + said.count("? "))
-    assert found * 4 <= sentences + 16
+    found = count = heard = 0
+    for text in said(recording.path):
+        stated = list(rules(text))
+        words = " ".join(text.split())
+        assert all(" ".join(rule.split()) in words for rule in stated)
+        heard += 1
+        found += len(stated)
+        count += sum(1 for _ in sentences(text))
+    assert heard
+    assert found * 4 <= count + 16

@@ -120,3 +120,21 @@ def test_what_is_pinned_is_in_every_view_as_it_was_said(preset: type[Preset]) ->
     view = seen(log)
     for share in (0.1, 0.3):
         assert f"Good. {RULES[1]} Go on." in texts(fitted(view, preset(), int(size(view) * share)).view)
+
+
+@pytest.mark.parametrize("preset", EVERY, ids=lambda each: each.name)
+def test_five_hundred_constraints_stay_within_their_room(preset: type[Policy]) -> None:
+    """All stay in the log; the first and the newest are on the list, the newest in every view, within the room, with the number of those that are not told."""
+    log = Log()
+    for begin in range(0, 500, 20):
+        said = " ".join(f"Never touch file number {number}." for number in range(begin, begin + 20))
+        log.put(user(f"{said} Go on."), *run(f"r{begin}", "ls", PAGE))
+    log.put(user("And now?"))
+    listed = [int(rule.text.removesuffix(".").rpartition(" ")[2]) for rule in constraints(seen(log))]
+    assert listed == [*range(16), *range(452, 500)]
+    for tokens in (2_500, 6_000):
+        composed = fitted(seen(log), preset(), tokens)
+        said = "\n".join(texts(composed.view))
+        assert composed.tokens_after <= tokens
+        assert "Never touch file number 499." in said
+        assert any(" more)" in line for line in said.splitlines() if line.startswith("The user said:"))

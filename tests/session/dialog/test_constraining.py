@@ -14,7 +14,7 @@ from palaver.testing.logs import Log
 from palaver.view import fold
 
 FOUND = "You must never push to main."
-MISTAKEN = "You must be tired by now."
+MISTAKEN = "The stars must be far away."
 ADDED = "Write in English."
 
 

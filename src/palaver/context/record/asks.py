@@ -6,11 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from palaver.context.record.own_words import is_item, paragraphs
 from palaver.context.record.wishes import may_state_a_wish, states_a_wish
 
-__all__ = ["rules"]
+__all__ = ["rules", "sentences"]
 
 _END = re.compile(
     r"(?<=[.!?])(?<!\b[ezdi]\.[gBhe]\.)(?<!vs\.)(?<!bzw\.)[\"'”’)*_]*\s+(?=[^\sa-zà-öø-ÿа-я])|(?<=[。！？])"
@@ -22,6 +23,14 @@ _HEADING = re.compile(
 )
 """A line of its own behind which each item of a list is a constraint, whatever words it has."""
 
+_HEADINGS = re.compile(r"^(?:#{1,6} \S|\*\*[^*\n]+\*\*:?[ \t]*$)", re.MULTILINE)
+_FEW_HEADINGS = 3
+_DOCUMENT = 1_500
+"""Characters and headings from which on a message is a document."""
+
+_SHORT = 4_000
+"""Characters of a text whose rules are kept between two calls."""
+
 _LONGEST = 400
 _MOST = 32
 """Sentences taken from one message: a pasted page of documentation is not a list of the user's wishes."""
@@ -29,18 +38,41 @@ _MOST = 32
 
 def rules(text: str) -> Iterator[str]:
     """Give the sentences of a text that state a constraint, verbatim, lines into which they were wrapped made one; what was pasted is not read."""
+    yield from _known(text) if len(text) <= _SHORT else _found(text)
+
+
+@lru_cache(maxsize=1_024)
+def _known(text: str) -> tuple[str, ...]:
+    """Give the rules of a text that is not long: views are planned again and again, and what was said in them stays what it is."""
+    return tuple(_found(text))
+
+
+def _found(text: str) -> Iterator[str]:
     if not may_state_a_wish(text):
         return
+    firmly = _is_document(text)
     found = 0
-    listed = False  # whether items are constraints here
+    for sentence, listed in sentences(text):
+        if len(sentence) > _LONGEST or not (listed or states_a_wish(sentence, firmly=firmly)):
+            continue
+        found += 1
+        if found > _MOST:
+            return
+        yield sentence
+
+
+def sentences(text: str) -> Iterator[tuple[str, bool]]:
+    """Give the sentences that the user wrote himself, and whether each is an item of a list under a heading that says what its items are."""
+    listed = False
     for paragraph in paragraphs(text):
         item = is_item(paragraph)
         listed = listed if item else _HEADING.fullmatch(paragraph) is not None
         for part in _END.split(paragraph):
             sentence = part.strip()
-            if not 0 < len(sentence) <= _LONGEST or not (states_a_wish(sentence) or (listed and item)):
-                continue
-            found += 1
-            if found > _MOST:
-                return
-            yield sentence
+            if sentence:
+                yield sentence, listed and item
+
+
+def _is_document(text: str) -> bool:
+    """Tell whether a message is a document with headings: a plan or a specification, whose sentences describe a thing."""
+    return len(text) > _DOCUMENT and len(_HEADINGS.findall(text)) >= _FEW_HEADINGS

@@ -35,7 +35,7 @@ _IMPERSONAL = 500
 
 _PERSON = re.compile(
     r"\b(?:i|me|my|we|us|our|you|your|please|let['’]s|ich|mir|mein\w*|wir|uns\w*|du|dein\w*|sie|ihr\w*|bitte|yo|mi|tú|tu|usted|nosotros|je|mon|ma|nous|vous|votre|я|мы|ты|вы|мне|нам|тебе|вам)\b|"
-    r"[我你您请們们私君]",
+    r"[我你您请們们私君]|(?:^|[.!;:]\s+|\s-\s+)(?:never|always|do not|don['’]?t|use|avoid|keep|prefer|make sure|ensure|no) ",
     re.IGNORECASE,
 )
 _NARROWEST = 40
@@ -69,6 +69,7 @@ _NO_PROSE = tuple(
             r"\s*\[?(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d|\d\d/\d\d/\d{2,4} \d)",  # the time of a log
             r"\s*\[?(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|FATAL|CRITICAL)\]?\s*[:|\[-]?\s",
             r"\s*(?:Traceback \(most recent|File \"[^\"]*\", line|at [\w$.<>]+\(|Caused by: |[\w.]*(?:Error|Exception|Warning)(?:: |$))",
+            r"\s*-{1,2}[a-zA-Z][\w-]*(?:, ?--[\w-]+)?(?:[ =]\S+)?\s{2,}\S|\s*(?:fatal|error|npm \w+|TODO|FIXME|XXX)\b(?:\(\w+\))?[:! ]",  # help of a command, tools and marks
             r"\s*(?:\$|>>>|\.\.\.|PS [A-Z]:\\|[\w.-]+@[\w.-]+[:~$ ])\s",  # what a shell shows
             r"\s*(?:line )?\d+\s?[:|]\s|\s*[+-]\s*\d+\s|\s*:\w+[^:]*:\s|\s*[│├└┌╭╰┃╎]",  # numbers of lines, fields, frames
             r"\s*(?:@@ |diff --git |index [0-9a-f]{6,}|--- a/|\+\+\+ b/|[+-]\s*[\w.]+\s*[=({\[])",

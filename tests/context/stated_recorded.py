@@ -1,0 +1,371 @@
+"""Messages of recorded users that were read by eye, by their digests: which of their sentences state a constraint. Their words stand in the recordings only.
+
+By the file, then by the digest of a message: the digests of those of its sentences that do, parted by spaces; nothing where none does. A digest is the first
+twelve digits of the SHA-256 of a text whose white space is made single spaces.
+"""
+
+from collections.abc import Mapping
+
+__all__ = ["READ_AFTERWARDS", "READ_BEFORE"]
+
+READ_BEFORE: Mapping[str, Mapping[str, str]] = {
+    "claude_code/cli_0f_c364a22bea_0.jsonl.zst": {
+        "6de676424dce": "",
+        "edf64829f43e": "",
+        "cedd54ce541e": "",
+    },
+    "claude_code/cli_38_ecf75f2f1d_0.jsonl.zst": {
+        "b90a7455716e": "",
+    },
+    "claude_code/cli_43_2b48f6b6e6_0.jsonl.zst": {
+        "df9c18767008": "",
+        "13390364b3f7": "",
+        "d10f95625163": "",
+        "216ca5b5e416": "",
+        "fdc305f49e3f": "",
+        "4feca0f5ee78": "",
+        "6840de020198": "",
+        "cc4480478979": "",
+        "9fde960202aa": "",
+        "4cd7fc1a181e": "5bc9cdc4d3c9",
+    },
+    "claude_code/cli_5a_c45bc32212_0.jsonl.zst": {
+        "c9437de57fb4": "",
+    },
+    "claude_code/cli_5e_5207b424e2_0.jsonl.zst": {
+        "35146acec481": "",
+        "8bb767bc0196": "",
+    },
+    "claude_code/cli_63_095cc2fdae_0.jsonl.zst": {
+        "c1edb97d2e87": "",
+        "5e6765e0b345": "",
+        "9b311753ac2e": "093dc7602a62",
+        "66282e648551": "e16ca1ce4e85",
+    },
+    "claude_code/cli_63_bd3f9b02f2_1.jsonl.zst": {
+        "16d9a83c5dae": "",
+    },
+    "claude_code/cli_74_af160f6f80_0.jsonl.zst": {
+        "c56c82d6e14e": "",
+        "d6fbda2b6dd1": "",
+        "8a798890fe93": "",
+        "413a1b271cc3": "",
+    },
+    "claude_code/cli_83_a0bb2f3f73_0.jsonl.zst": {
+        "df77f37daee6": "",
+    },
+    "claude_code/cli_8e_a9e4a4e751_0.jsonl.zst": {
+        "61689f8c75e2": "",
+        "a485eeaf67f0": "",
+        "14b8b686b85c": "",
+        "69b17154a6ab": "",
+    },
+    "claude_code/cli_90_ed5b9b296e_1.jsonl.zst": {
+        "013f23e11bf9": "013f23e11bf9",
+        "e92f9fae5bd3": "",
+        "508de7ebb55e": "",
+    },
+    "claude_code/cli_9b_04c3d92e38_3.jsonl.zst": {
+        "96c64e234b46": "",
+    },
+    "claude_code/cli_a7_e6172c3842_0.jsonl.zst": {
+        "5d8864233597": "",
+        "9ec774c63d8e": "",
+        "0f64ce93f52f": "",
+        "0c0f662c3d2d": "",
+    },
+    "claude_code/cli_ad_ff0201aecb_0.jsonl.zst": {
+        "59325ceaf6a1": "",
+        "ad64a2cf18f1": "6f6f5de430d5",
+    },
+    "claude_code/cli_b0_2936744f3b_0.jsonl.zst": {
+        "5b052a4d7c60": "",
+        "79eca947d32d": "",
+        "7c7012ec553a": "",
+    },
+    "claude_code/cli_b0_dc55b3a1dc_1.jsonl.zst": {
+        "cbf3fbdc7044": "",
+    },
+    "claude_code/cli_cd_95adddad32_0.jsonl.zst": {
+        "f658c335f147": "89ce9a5ae633",
+        "ca61df42b654": "",
+        "32ea3ca61e87": "",
+        "85de0323279d": "",
+        "4b9b40a07816": "",
+        "1bb3c28450b5": "",
+        "7cc5e9b37911": "",
+    },
+    "claude_code/cli_f0_c3dbdad0d8_0.jsonl.zst": {
+        "3440dff14def": "",
+        "b36863c36ba8": "",
+        "f830c5f9e4a2": "",
+    },
+    "claude_code/kimi-cli_90_e87d8e1a99_1.jsonl.zst": {
+        "3aef09e25c7a": "",
+    },
+    "claude_code/kimi-cli_fc_3ecf3602c3_3.jsonl.zst": {
+        "846b5240363a": "",
+    },
+    "codex/agentv_00_34f597b72d_1.jsonl.zst": {
+        "94666f553555": "00a6e0f1430b",
+    },
+    "codex/agentv_4f_7325a9ab13_0.jsonl.zst": {
+        "02c66300e65b": "",
+    },
+    "codex/agentv_79_6eaddfe2f9_0.jsonl.zst": {
+        "abdca1af63a6": "",
+        "14f3fd2fe55f": "",
+        "e921bd693c31": "",
+        "8a4a15ae76fc": "",
+    },
+    "codex/agentv_a5_7b22d8d4bd_0.jsonl.zst": {
+        "75e8b47066ed": "75e8b47066ed",
+        "f34ae67ac047": "",
+        "7c13460d8907": "",
+    },
+    "pi/large-session.jsonl.zst": {
+        "e256ee8e7aff": "",
+        "f0bc9054b975": "f0bc9054b975",
+        "0dc0ac9aaa66": "",
+        "eaeb5b028a07": "",
+        "5be0c1f3c631": "",
+        "f346afdb7443": "",
+        "d637ba760fd1": "d637ba760fd1",
+        "e6aa109a0214": "",
+        "6ece8c35bdd8": "",
+        "450be09e7816": "",
+        "bf6d3431b1f8": "",
+        "e61aa827f45e": "",
+        "e2ba916f5f39": "",
+        "244dcce1b991": "244dcce1b991",
+        "171df00f88af": "",
+        "ad7109d913d3": "",
+    },
+    "tau2_bench/gpt-4.1_airline_default_gpt-4.1_1trials.json.zst": {
+        "8b9ceba24740": "",
+        "877a1dd874c3": "",
+        "5c28d385bc54": "",
+        "2099716ebe5a": "",
+        "431bd436e044": "1741a98a5280",
+    },
+    "tau2_bench/gpt-4.1_retail_defautl_gpt-4.1_1trials.json.zst": {
+        "6a41e7401bb8": "",
+        "3fa99a2aa8fa": "",
+        "68ccb8eafe28": "",
+        "b2d25c711fed": "",
+        "544ad4aa1f7f": "",
+        "4567aa73d16d": "",
+        "e69e7a99bb25": "",
+        "a79adbae5001": "5be6b18711b2 a49978961228 6add5b23dd81",
+    },
+    "tau2_bench/gpt-4.1_telecom_default_gpt-4.1_1trials.json.zst": {
+        "8734328af827": "",
+        "7b30764ffd27": "",
+        "e356874a9d69": "",
+        "0d0b942a9837": "",
+        "5a135897dfd0": "128be310762a",
+        "6c6bf1016488": "",
+        "17ce797fdfff": "",
+        "cd7359ac87e7": "",
+        "ba48caea87be": "",
+        "e4d4cf4dd3a0": "",
+        "60b36445a447": "",
+        "19f85d88acde": "",
+    },
+    "tau2_bench/toolorchestra_airline_gpt-5_1trial.json.zst": {
+        "2356245da58a": "60e3022646fb",
+        "7d03a21c5d36": "",
+        "5b4219dc6d21": "4150733279c7 c83a2c264491 33630c3ad1d4 583103681712 d9455fff5082 44200a073917",
+        "db73f90c2b4d": "18b5951aeac8",
+        "4960fee7501b": "86022eaa7eb5 407267eab238",
+        "3f69c0fd8b9d": "",
+        "eb602c943c4d": "583103681712 7987fcb5f982 bc472a10a6f5",
+        "c8857378d5a0": "",
+    },
+    "tau_bench/gpt-4o-airline.json.zst": {
+        "9cf1c701e828": "",
+        "c73aa77b6d04": "76aeefe1d754",
+        "10fa7ec83253": "",
+        "436838a9d1d1": "",
+        "0ee4e7ce337d": "",
+        "9ec190993f49": "",
+        "dd526790cf73": "",
+        "085bb2b17bfc": "",
+        "ced6daa101f0": "",
+        "3ddd527ffff6": "",
+        "118f58282667": "",
+        "df4e7de20e01": "",
+        "c21a73d17145": "",
+        "5f8bd06fc3f7": "",
+        "0d300a99b3b6": "",
+        "47012d9162e2": "",
+        "e0d17a0d068c": "",
+        "291a7c75d810": "",
+        "74d39f160e41": "",
+        "1660aa9836bf": "",
+        "878c1e015bf4": "",
+        "547f5d4ca06f": "",
+    },
+}
+"""Read while the finder was being made."""
+
+READ_AFTERWARDS: Mapping[str, Mapping[str, str]] = {
+    "claude_code/cli_00_c9e2351016_2.jsonl.zst": {
+        "162b0498651d": "",
+    },
+    "claude_code/cli_38_ecf75f2f1d_0.jsonl.zst": {
+        "aee1553a737a": "",
+    },
+    "claude_code/cli_43_2b48f6b6e6_0.jsonl.zst": {
+        "87e60fd1b1f5": "",
+        "258ba0fce285": "",
+        "e06b9eb2cf24": "",
+        "a68d9c57986e": "",
+        "0a84e0995242": "",
+        "9d57017663ba": "",
+    },
+    "claude_code/cli_5a_c45bc32212_0.jsonl.zst": {
+        "b19ed54b7066": "",
+    },
+    "claude_code/cli_5e_5207b424e2_0.jsonl.zst": {
+        "252bec4fd0ad": "",
+        "5d9b05030b6a": "",
+        "5903964ef511": "",
+        "814e718690e9": "",
+        "756a78108abe": "",
+    },
+    "claude_code/cli_63_bd3f9b02f2_1.jsonl.zst": {
+        "c3cff9f9217e": "",
+    },
+    "claude_code/cli_8c_fa910f8ef9_0.jsonl.zst": {
+        "189b55151e66": "",
+    },
+    "claude_code/cli_8e_a9e4a4e751_0.jsonl.zst": {
+        "d4daa087336e": "",
+        "1864454165e0": "",
+    },
+    "claude_code/cli_90_ed5b9b296e_1.jsonl.zst": {
+        "d217836a5fc9": "",
+        "17ee31d2860b": "",
+        "2378920cf9d4": "",
+        "703d862cef57": "",
+    },
+    "claude_code/cli_a7_e6172c3842_0.jsonl.zst": {
+        "034ad8cdbb10": "",
+        "37649b966841": "",
+        "6b0ce3ef841e": "",
+    },
+    "claude_code/cli_ad_ff0201aecb_0.jsonl.zst": {
+        "7a76ac8ccff3": "",
+    },
+    "claude_code/cli_b0_2936744f3b_0.jsonl.zst": {
+        "60c450234d5c": "",
+        "b99040a5c177": "",
+    },
+    "claude_code/cli_b0_dc55b3a1dc_1.jsonl.zst": {
+        "6f3c2316ae46": "",
+        "c9e06515f886": "",
+        "611a61f54bc6": "",
+    },
+    "claude_code/cli_cd_95adddad32_0.jsonl.zst": {
+        "c742dde0c3d2": "",
+        "9b6d82b47184": "",
+        "bcfa023ede15": "",
+        "81180f856bb3": "",
+        "4011ccc68d30": "",
+    },
+    "claude_code/cli_f0_c3dbdad0d8_0.jsonl.zst": {
+        "0050aeb37cf3": "",
+        "9e3c20a079f7": "",
+    },
+    "claude_code/cli_fc_99c919b212_0.jsonl.zst": {
+        "dd8e001e74d8": "",
+        "c7bdd1ea361b": "",
+    },
+    "claude_code/kimi-cli_fc_3ecf3602c3_3.jsonl.zst": {
+        "dbef002b8ed0": "",
+    },
+    "codex/agentv_00_34f597b72d_1.jsonl.zst": {
+        "db1ae0a5fd6f": "",
+        "e3491dc1d330": "",
+    },
+    "codex/agentv_4f_7325a9ab13_0.jsonl.zst": {
+        "599973a3043d": "",
+    },
+    "codex/agentv_79_6eaddfe2f9_0.jsonl.zst": {
+        "b684ca8e06c8": "",
+        "1d22419a3673": "",
+    },
+    "pi/large-session.jsonl.zst": {
+        "f085b84e7d24": "",
+        "3bd8483033e5": "",
+        "c4dd24c7fa84": "",
+        "9994bab4977f": "9994bab4977f",
+        "0aa5f7ff12d1": "",
+        "ecb28ef845a9": "",
+        "4bf3e4cd21e3": "",
+        "f83670dd3cdb": "",
+        "0612a68c45cc": "",
+        "f12b2b9320ff": "",
+        "2e4fb5c00f38": "",
+        "55b55375688b": "",
+        "b56303ad4ec1": "",
+        "dce5706b3901": "",
+    },
+    "tau2_bench/gpt-4.1_airline_default_gpt-4.1_1trials.json.zst": {
+        "c1f1da2c0ceb": "",
+        "80c418a72270": "",
+        "32b4bac1e2dd": "",
+        "45882fbb7268": "",
+        "2bf6d4bd08a0": "cf74aba0f9d2",
+        "67917f231e62": "4a28248ddb2a",
+    },
+    "tau2_bench/gpt-4.1_retail_defautl_gpt-4.1_1trials.json.zst": {
+        "d1d45324b63c": "",
+        "8f9b082b07f2": "",
+        "2f625de2b574": "",
+        "146be799184c": "",
+        "32f83a246b02": "67189a28be33 75071915d5fb",
+        "75a651da277f": "",
+        "f2bd25f349c9": "9fb2f54f229a",
+        "32abe29fe446": "",
+    },
+    "tau2_bench/gpt-4.1_telecom_default_gpt-4.1_1trials.json.zst": {
+        "d9ca4777ff77": "",
+        "39ad974786de": "",
+        "f3ddaa73d6ab": "fd4f6912f512",
+        "8a1abdabbd8e": "6ac8664a881d",
+        "effca77d8459": "",
+        "5d5deb0136d2": "",
+        "a309a41f5eb8": "",
+        "1b4739674ef0": "",
+        "edfec2c724cb": "",
+        "79c131c1f426": "",
+    },
+    "tau2_bench/toolorchestra_airline_gpt-5_1trial.json.zst": {
+        "46c779c67693": "",
+        "57d1a76d1a35": "5dc5c475f385 744087582fc9",
+        "7bbfd40d15ff": "75b6e195610c 5dc5c475f385 d6411ab38a57 eda12e98a614 cb9f70ef98a6",
+    },
+    "tau_bench/gpt-4o-airline.json.zst": {
+        "a0b7f3c627d9": "",
+        "e04670feca75": "",
+        "002bb81420fd": "bbfc219fb741",
+        "02507bb28469": "",
+        "48fe71bda157": "",
+        "5a0729c7ff5b": "",
+        "1e31ce06c23f": "",
+        "23d2b0d33420": "",
+        "d47054a91e96": "fe390374600e 67686d4a318b",
+        "2ff2bdc2f6b6": "",
+        "a086997742e7": "",
+        "b34d8c88a39e": "",
+        "1e981c4f0293": "",
+        "e3ad4780f5f8": "14adb6562559",
+        "3baf21b33a62": "",
+        "2aaad4394662": "",
+        "5e8f61f4edac": "",
+        "5f18ff7b2c3c": "",
+    },
+}
+"""Read when it was done, and not looked at for making it better."""
