@@ -1,5 +1,6 @@
 """palaver sweep: what a writer left that died between putting a payload and naming it, named by verify and doctor, removed when somebody says so."""
 
+import gzip
 import json
 import os
 import signal
@@ -13,13 +14,18 @@ import apsw
 import pytest
 
 from palaver.cli.outcome import Exit
+from palaver.errors import StoreBusy
+from palaver.session import Session
 from palaver.store import SqliteStore
-from palaver.store.sweeping import DAY
+from palaver.store.sweeping import DAY, sweep, sweepable
 from tests.cli.commands import run
+
+GOLDEN = Path(__file__).parent.parent / "golden"
 
 DIES = """
 import os, signal, sys
 from palaver import Session
+from palaver.session import Session
 from palaver.store import SqliteStore
 
 class Dies(SqliteStore):
@@ -131,3 +137,46 @@ def test_places_that_are_no_store(tmp_path: Path, store: Path) -> None:
         store.chmod(0o400)
         assert run("sweep", store).code == Exit.OK
         assert run("sweep", store, "--yes").code == Exit.STORE
+
+
+def test_beside_others(store: Path) -> None:
+    """A reader that began before keeps the log: it is told as pending, and what was removed is gone; what another sweep took is told by that one."""
+    _age(store, 2 * DAY)
+    with SqliteStore(store) as other:
+        plan = sweepable(other)
+        reader = apsw.Connection(str(store))
+        reader.execute("BEGIN")
+        assert reader.execute("SELECT count(*) FROM blobs").get == 2
+        Session.open("talk", other).root.put_text("written meanwhile")
+        done = run("sweep", store, "--yes", "--json")
+        assert (done.code, len(done.row()["removed"])) == (Exit.FOUND, 1)
+        assert "write-ahead log" in done.row()["pending"][0]
+        reader.close()
+        swept = sweep(other, plan)
+        assert (swept.removed, swept.kept, swept.left, swept.pending) == ((), (), (), ())
+
+
+def test_a_store_of_an_older_format(tmp_path: Path) -> None:
+    """To look, it has to be upgraded, and says how; a sweep upgrades it, and nothing in it is due, for all counts as put just now."""
+    with gzip.open(GOLDEN / "store-v4.db.gz") as packed:
+        (tmp_path / "old.db").write_bytes(packed.read())
+    connection = apsw.Connection(str(tmp_path / "old.db"))
+    connection.execute("UPDATE sources SET raw = NULL")  # it is none: where a list cannot be read, nothing is swept
+    connection.close()
+    told = run("sweep", tmp_path / "old.db")
+    assert (told.code, "format 4" in told.err, "upgrades" in told.err) == (Exit.STORE, True, True)
+    assert "Removed 0 payloads" in run("sweep", tmp_path / "old.db", "--yes").out
+    assert run("sweep", tmp_path / "old.db").code == Exit.OK
+
+
+def test_others_that_keep_the_store(store: Path) -> None:
+    """A writer that holds the store for too long, before anything was removed: the store is busy, and nothing is gone; doctor reads all the same."""
+    _age(store, 2 * DAY)
+    with SqliteStore(store, wait=0.05) as other:
+        plan = sweepable(other)
+        with SqliteStore(store) as writer, writer.together():
+            writer.put_blob(b"x")
+            with pytest.raises(StoreBusy):
+                sweep(other, plan)
+            assert "named by nothing" in run("doctor", "--store", store).out
+        assert len(sweep(other, plan).removed) == 1

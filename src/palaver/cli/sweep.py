@@ -43,7 +43,8 @@ def run(
     """Remove payloads (pictures, kept files) that nothing names. Nothing happens without --yes.
 
     A writer that dies between putting a payload and the entry that names it leaves one; no reader sees it. What was put within the age stays,
-    for its writer may be alive. That nothing names a payload is proven again while it is removed, with every other writer kept out: for as long as it takes to read the store.
+    for its writer may be alive. The store is read while others write; what they wrote meanwhile is read again while payloads are removed, with every
+    other writer kept out: a moment. It can be stopped anywhere and done again.
     """
     if preview and yes:
         raise typer.BadParameter("either look, or do it.", param_hint="--preview")
@@ -114,7 +115,8 @@ def _told(done: Swept, *, json: bool) -> int:
     size = size_of(done.removed)
     if json:
         removed = list(map(row_of, done.removed))
-        print_json({"removed": removed, "bytes": size, "kept": list(done.kept), "pending": list(done.pending)})
+        stay = {"kept": list(done.kept), "left": list(done.left)}
+        print_json({"removed": removed, "bytes": size, **stay, "pending": list(done.pending)})
     else:
         output().print(f"Removed {len(done.removed):,} payloads ({size:,} bytes).")
         if done.kept:

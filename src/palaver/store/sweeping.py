@@ -64,7 +64,8 @@ class Swept:
 
     Attributes:
         removed: The payloads that are gone.
-        kept: Those of the plan that stayed, because something names them now, or somebody has put them again.
+        kept: Those of the plan that stayed, because something names them now, or somebody has put them again. What another sweep has taken
+            is in neither.
         left: Those of the plan that stayed because others kept the store for themselves: another sweep takes them up.
         pending: What is still to be done, in words.
     """
@@ -128,7 +129,7 @@ def sweep(store: Store, plan: SweepPlan, *, thorough: bool = True) -> Swept:
             raise
         left = strays[done:]
     gone = {one.blob_id for one in removed}
-    kept = tuple(one.blob_id for one in strays[:done] if one.blob_id not in gone)
+    kept = tuple(one.blob_id for one in strays[:done] if one.blob_id not in gone and store.has_blob(one.blob_id))
     pending = erasing.scrub(thorough=thorough, payloads=True) if removed else ()
     if left:
         pending = (*pending, f"others write: {len(left):,} payloads are left for another sweep")

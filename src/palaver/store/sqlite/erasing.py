@@ -108,6 +108,10 @@ def scrub(pool: Connections, *, thorough: bool, payloads: bool) -> tuple[str, ..
             busy, _pages, _carried = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0]
         finally:
             connection.set_busy_timeout(int(pool.wait * 1000))
+    if busy and payloads and not thorough:
+        return (
+            "others use the store: what was removed lies in its write-ahead log until the last of them has closed it",
+        )
     if busy:
         wait = "another process reads the store as it was before: its write-ahead log cannot be emptied yet"
         return (*pending, wait)
