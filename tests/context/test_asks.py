@@ -173,6 +173,59 @@ def test_a_list_under_a_heading_that_says_so_is_all_constraints() -> None:
     assert list(rules(text)) == ["- Python 3.11", "- 80 columns", "- camelCase in TS"]
 
 
+PLAN = (
+    """# Implementation Plan: `reset`
+
+## Overview
+
+Add a command that deletes the branch. The button should be blue. Use `SilentError` for messages.
+
+## Steps
+
+- Use `TruncateDescription()` for truncation
+- No shadow branch
+- The file must never be written twice.
+
+## Testing
+
+Run the tests. """
+    + "It goes on like this, and says what the thing does. " * 30
+)
+ORDERS = (
+    """# AGENTS.md
+
+## Code style
+
+- Tabs
+- No emojis
+
+## Testing guidelines
+
+Use pytest, not unittest.
+
+## Git
+
+- ask before pushing
+- The file must never be written twice.
+
+"""
+    + "It goes on like this, and says what the thing does. " * 30
+)
+
+
+def test_a_plan_describes_and_orders_order() -> None:
+    """In a long message with headings only what is forbidden or demanded counts, unless its headings say that it tells how to work."""
+    assert list(rules(PLAN)) == ["- The file must never be written twice."]
+    found = [
+        "- Tabs",
+        "- No emojis",
+        "Use pytest, not unittest.",
+        "- ask before pushing",
+        "- The file must never be written twice.",
+    ]
+    assert list(rules(ORDERS)) == found
+
+
 def test_wrapped_sentences_are_whole() -> None:
     """A sentence that goes on in the next line is one."""
     text = "Whatever else you do in this repository, you must never\npush to the branch main. Thank you."

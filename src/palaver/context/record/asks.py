@@ -17,13 +17,19 @@ _END = re.compile(
     r"(?<=[.!?])(?<!\b[ezdi]\.[gBhe]\.)(?<!vs\.)(?<!bzw\.)[\"'”’)*_]*\s+(?=[^\sa-zà-öø-ÿа-я])|(?<=[。！？])"
 )
 _HEADING = re.compile(
-    r"\W*(?:\w+\W+){0,2}(?:constraints?|rules?|requirements?|restrictions?|conventions?|guidelines|don['’]?ts|regeln|vorgaben|anforderungen|einschränkungen|"
+    r"\W*(?:\w+\W+){0,2}(?:constraints?|rules?|requirements?|restrictions?|conventions?|guidelines|preferences|standards|(?:code |coding |writing )?style(?: guide)?|policies|don['’]?ts|regeln|vorgaben|anforderungen|einschränkungen|"
     r"reglas|restricciones|requisitos|règles|contraintes|exigences|правила|требования|要求|约束|约定|规则|限制|注意事项|ルール|制約)(?:\W+\w+){0,3}\W*",
     re.IGNORECASE,
 )
 """A line of its own behind which each item of a list is a constraint, whatever words it has."""
 
-_HEADINGS = re.compile(r"^(?:#{1,6} \S|\*\*[^*\n]+\*\*:?[ \t]*$)", re.MULTILINE)
+_HEADINGS = re.compile(r"^(?:#{1,6} \S.*|\*\*[^*\n]+\*\*:?[ \t]*)$", re.MULTILINE)
+_INSTRUCTS = re.compile(
+    r"\b(?:rules?|guidelines?|conventions?|preferences?|instructions|style|standards?|working agreement|how (?:we|to|i) work|(?:claude|agents|gemini)\.md|regeln|vorgaben|reglas|règles|правила)\b|规则|规范|约定|规定|ルール",
+    re.IGNORECASE,
+)
+"""What stands in a heading of a document that tells somebody how to work."""
+
 _FEW_HEADINGS = 3
 _DOCUMENT = 1_500
 """Characters and headings from which on a message is a document."""
@@ -74,5 +80,8 @@ def sentences(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def _is_document(text: str) -> bool:
-    """Tell whether a message is a document with headings: a plan or a specification, whose sentences describe a thing."""
-    return len(text) > _DOCUMENT and len(_HEADINGS.findall(text)) >= _FEW_HEADINGS
+    """Tell whether a message is a document that describes a thing: a plan or a specification, with headings, and none of them about how to work."""
+    if len(text) <= _DOCUMENT:
+        return False
+    headings = _HEADINGS.findall(text)
+    return len(headings) >= _FEW_HEADINGS and not any(map(_INSTRUCTS.search, headings))
