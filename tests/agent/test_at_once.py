@@ -14,13 +14,14 @@ import pytest
 from palaver import Agent, ArchivalMemory, Dialog, MemoryStore, Prompt, SqliteStore, Store, open_store
 from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.errors import Conflict, InvalidInput
-from palaver.log import Label, Place, draft
+from palaver.ids import DialogId
+from palaver.log import Header, Label, Place, draft
 from palaver.store import Durability
 from palaver.store.asynchronous import AsyncStore
 from palaver.tools import tool
 from tests import postgres
 from tests.agent.helper import calling, kinds, scripted
-from tests.threads import at_once
+from tests.threads import WAIT, at_once
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
@@ -128,6 +129,32 @@ def test_a_block_of_another_store_is_no_reason() -> None:
     agent, _ = scripted(["Yes."], store=MemoryStore())
     with MemoryStore().together():
         assert agent.respond(input="Well?").text_content() == "Yes."
+
+
+def test_who_speaks_inside_a_block_does_not_wait_for_who_waits_for_its_end() -> None:
+    """One thread speaks inside a block, another one outside, who has the agent's ear and waits for the store: both are heard."""
+    about = threading.Event()
+
+    class Looked(MemoryStore):
+        """A store that tells when another thread is about to look."""
+
+        def last(self, dialog_id: DialogId) -> Header:
+            """Tell, and look."""
+            if threading.current_thread() is not threading.main_thread():
+                about.set()
+            return super().last(dialog_id)
+
+    agent, provider = scripted(["Yes."], store=Looked())
+    thread = threading.Thread(target=lambda: agent.receive("From outside."), daemon=True)
+    with agent.store.together():
+        thread.start()
+        assert about.wait(WAIT)
+        agent.receive("From inside.")
+    thread.join(WAIT)
+    assert not thread.is_alive()
+    assert agent.respond().text_content() == "Yes."
+    shown = [message["content"] for message in provider.requests[-1].body["messages"]]
+    assert sorted(shown[1:]) == ["From inside.", "From outside."]
 
 
 # --- two answers at once ----------------------------------------------------------------------------------------------------------

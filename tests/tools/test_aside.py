@@ -243,6 +243,22 @@ def test_what_it_raises_is_raised_where_it_is_waited_for(fault: BaseException) -
     anyio.run(main)
 
 
+def test_where_no_thread_can_be_had_that_is_said_and_nothing_is_taken() -> None:
+    """The error itself, not one of a group; the place is free, and the next work is done."""
+
+    async def main() -> None:
+        before = threading.stack_size(1 << 46)  # more than there is
+        try:
+            with pytest.raises(RuntimeError, match="new thread"):
+                await aside(lambda: "worked")
+        finally:
+            threading.stack_size(before)
+        assert places().borrowed_tokens == 0
+        assert await aside(lambda: "worked") == "worked"
+
+    anyio.run(main)
+
+
 def test_the_variables_of_the_context_are_seen_and_nothing_of_them_comes_back() -> None:
     """A tracer's span is the current one beside the loop, too; what is set there stays there."""
     variable = contextvars.ContextVar("variable", default="none")

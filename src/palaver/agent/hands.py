@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from palaver.ids import DialogId
+from palaver.store import Store
 
 __all__ = ["HANDS"]
 
@@ -28,6 +31,17 @@ class Hands:
         if self._process != os.getpid():
             self.held, self._lock, self._process = set(), threading.RLock(), os.getpid()
         return self._lock
+
+    @contextmanager
+    def looking(self, store: Store) -> Iterator[bool]:
+        """Hold the lock while somebody looks and acts upon it; False where others do and wait for him: inside a block of the store that they write to."""
+        lock = self.lock
+        mine = lock.acquire(blocking=not store.in_block)
+        try:
+            yield mine
+        finally:
+            if mine:
+                lock.release()
 
 
 HANDS = Hands()

@@ -77,8 +77,8 @@ class Hearing(Deciding):
         put: Callable[[], Message],
     ) -> Message:
         """Put something into a dialog that nobody has in hand; else into its inbox."""
-        with HANDS.lock:
-            if dialog.dialog_id not in HANDS.held and not _in_turn(dialog):
+        with HANDS.looking(dialog.store) as mine:
+            if mine and dialog.dialog_id not in HANDS.held and not _in_turn(dialog):
                 dialog.reload()
                 try:
                     return put()

@@ -175,8 +175,8 @@ class NamedDialogs:
         """
         self._free(child_alias)
         dialog = self._named(alias)
-        with HANDS.lock:
-            if dialog.dialog_id not in HANDS.held:
+        with HANDS.looking(dialog.store) as mine:
+            if mine and dialog.dialog_id not in HANDS.held:
                 dialog.reload()
         return self.adopt(child_alias, dialog.fork(last_n, first_k), switch=switch)
 

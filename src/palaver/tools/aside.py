@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextvars import ContextVar
-from functools import partial
 from typing import TypeVar
 
 from anyio import CapacityLimiter, create_task_group, to_thread
@@ -56,13 +55,16 @@ async def aside(work: Callable[[], T]) -> T:
     """
     done: Future[T] = Future()  # takes a StopIteration, which no future of a loop does
     async with create_task_group() as group:  # a task's own `cancel` does not reach the one that waits for the thread
-        group.start_soon(_in_thread, partial(_settle, done, work))
+        group.start_soon(_in_thread, done, work)
     return done.result(0)
 
 
-async def _in_thread(work: Callable[[], None]) -> None:
+async def _in_thread(done: Future[T], work: Callable[[], T]) -> None:
     """Wait for a thread; work that is done for other work takes no place, for the other one's is given back only behind it."""
-    await to_thread.run_sync(work, limiter=CapacityLimiter(1) if _ASIDE.get() else places())
+    try:
+        await to_thread.run_sync(_settle, done, work, limiter=CapacityLimiter(1) if _ASIDE.get() else places())
+    except Exception as error:  # noqa: BLE001 - no thread could be had; raised by itself, not as one of a group
+        done.set_exception(error)
 
 
 def _settle(done: Future[T], work: Callable[[], T]) -> None:
