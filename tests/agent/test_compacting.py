@@ -111,7 +111,11 @@ def test_what_is_settled_for_compactions_holds_for_those_by_hand() -> None:
     assert how.preview(agent.current_dialog, MODEL, focus="question 3").focus == "question 3"
     impatient = replace(how, summarizer=never, seconds=0.01).preview(agent.current_dialog, MODEL)
     assert impatient.refused == "it did not answer within 0.01 seconds"
-    wish = {each.name for each in fields(CompactionWish)} - {"trigger", "running", "summary"}  # those are of one compaction
+    wish = {each.name for each in fields(CompactionWish)} - {
+        "trigger",
+        "running",
+        "summary",
+    }  # those are of one compaction
     own = {each.name for each in fields(AutoCompact)} - {"triggers", "clock"}
     assert wish == {*own, "model"}
 

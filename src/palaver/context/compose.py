@@ -22,7 +22,7 @@ from palaver.context.measure import Meter, Size
 from palaver.context.record.carried import carried
 from palaver.context.record.notice_of import NoticeOf
 from palaver.context.record.running import SHARE, holding, line_for, released, standing
-from palaver.errors import InfeasibleBudget
+from palaver.errors import InfeasibleBudget, InvalidInput
 from palaver.tokens import Budget, Counter, Rates
 from palaver.view import Insert, Plan, View, apply
 
@@ -105,6 +105,7 @@ def compose(
 
     Raises:
         InfeasibleBudget: What must be sent is larger than the budget; the error has the breakdown.
+        InvalidInput: What the policy gave is no plan, or none for this view.
     """
     books = (ledger or Ledger(meter=Meter(counter))).reading(view)
     room = budget if books.anchor is None else books.anchor.within(budget, books.meter)
@@ -156,9 +157,7 @@ def _announced(made: Composed, view: View, place: int, tokens: int, room: Budget
     return replace(made, view=final, after=after)
 
 
-def _fitted(
-    view: View, policy: Planner, budget: Budget, room: Budget, books: Ledger, prices: Rates | None
-) -> Composed:
+def _fitted(view: View, policy: Planner, budget: Budget, room: Budget, books: Ledger, prices: Rates | None) -> Composed:
     """Make a view fit; what must stay in it is settled."""
     needed = floor(view, books.meter)
     if (
@@ -194,7 +193,7 @@ def _composed(
 ) -> Composed:
     """Make a view fit the tokens of a budget."""
     before = books.meter.view(view)
-    wanted = carried(view, policy.plan(view, books, budget, prices), books.sources)
+    wanted = carried(view, _planned(view, policy, budget, books, prices), books.sources)
     planned, plan, size = _taken(view, wanted, before, books, budget)
     if size.total > budget.for_input and policy.complete:
         raise InfeasibleBudget(
@@ -210,6 +209,21 @@ def _composed(
         plan = _refused(plan, "what it leaves cannot be made small enough")
         final, rest, after = _finished(view, before, books, budget)
     return Composed(view=final, plan=plan, fallback=rest, before=before, after=after, floor=needed)
+
+
+def _planned(view: View, policy: Planner, budget: Budget, books: Ledger, prices: Rates | None) -> Plan:
+    """Ask a policy for its plan.
+
+    Raises:
+        InvalidInput: It gave something else, such as None where the return was forgotten.
+    """
+    plan: object = policy.plan(view, books, budget, prices)
+    if not isinstance(plan, Plan):
+        raise InvalidInput(
+            f"The policy {policy.name!r} gave a {type(plan).__name__}, not a plan.",
+            hint="Return a palaver.Plan, an empty one where nothing is to change; a method without return gives None.",
+        )
+    return plan
 
 
 def _taken(view: View, plan: Plan, before: Size, books: Ledger, budget: Budget) -> tuple[View, Plan, Size]:
