@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from traceback import extract_tb
+from typing import cast
 from zlib import crc32
 
 from palaver import wire
@@ -21,7 +22,7 @@ from palaver.context import POLICIES, Composed, ContextManager, Ledger, Meter, c
 from palaver.context.units import Pieces
 from palaver.errors import InfeasibleBudget
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import Handle, Header
+from palaver.log import Entry, Handle, Header
 from palaver.messages import Content, Role
 from palaver.session.reading.recalling import recall
 from palaver.store.memory import MemoryStore
@@ -237,8 +238,14 @@ class Held:
         model, *_ = self._books
         budget = Budget.of_input(max(self._books[model].meter.view(self.view).total * percent // 100, 1))
         calls, count = iter(self._calls), self._counters[model]
-        requests, edits = stable(calls, _made(name, model), budget, count, targets=(target,), media=self.media)
+        requests, edits = stable(
+            calls, _made(name, model), budget, count, targets=(target,), media=self.media, sources=self._source
+        )
         return Counter({GROWN: requests, EDITS: edits})
+
+    def _source(self, handle: Handle) -> Content | None:
+        found = self._recalled(handle)
+        return None if isinstance(found, Entry) else cast("Content", found)
 
     @cached_property
     def _calls(self) -> Sequence[View]:

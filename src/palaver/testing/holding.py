@@ -12,7 +12,7 @@ from palaver import wire
 from palaver.context import Calls, Composed, ContextManager, Ledger, Meter, account, compose, planner
 from palaver.errors import InfeasibleBudget, MissingBlob
 from palaver.log import Handle
-from palaver.messages import Speaker, ToolCallContent
+from palaver.messages import Content, Speaker, ToolCallContent
 from palaver.testing.logs import assert_closed
 from palaver.tokens import Budget, Counter
 from palaver.view import Exchange, View
@@ -184,6 +184,7 @@ def stable(  # noqa: PLR0913 - views, a policy, and how it is asked
     targets: Sequence[str] = ("openai-chat",),
     media: Callable[[str], bytes] = _no_media,
     told: bool = False,
+    sources: Callable[[Handle], Content | None] | None = None,
 ) -> tuple[int, int]:
     """Hold a policy to prefix stability over the views of a growing log, each as it is when a model is called.
 
@@ -199,6 +200,8 @@ def stable(  # noqa: PLR0913 - views, a policy, and how it is asked
         targets: The profiles of the providers whose requests each becomes, of those in `MODELS`.
         media: Gives the bytes of a payload by its digest.
         told: Whether the policy is told what the last call was sent, as where calls are recorded.
+        sources: Gives a block as it was recorded, as a dialog does: else a record says what the view says, and says another thing where an
+            entry of the log had a block cleared that was told before.
 
     Returns:
         How many requests there were, and how many edits.
@@ -208,7 +211,7 @@ def stable(  # noqa: PLR0913 - views, a policy, and how it is asked
     for view in views:
         sent = last.view if told and last is not None else None
         try:
-            books = Ledger(meter=Meter(count), calls=None if sent is None else Calls(sent=sent))
+            books = Ledger(meter=Meter(count), calls=None if sent is None else Calls(sent=sent), sources=sources)
             composed = compose(view, planner(manager), budget, count, ledger=books)
         except InfeasibleBudget:
             last = None
