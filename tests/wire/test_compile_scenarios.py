@@ -1,6 +1,7 @@
 """The named scenarios of the wire: what broke other systems, and what the requirements ask of the provider boundary."""
 
 import json
+import re
 
 import pytest
 
@@ -20,7 +21,7 @@ from palaver.testing.logs import Log, model, result, user
 from palaver.view import fold
 from palaver.wire import Call, How, Request, broken_at, profile
 from palaver.wire import compile as compile_
-from palaver.wire.words import BEGINS_WITH_ASSISTANT, MALFORMED
+from palaver.wire.words import BEGINS_WITH_ASSISTANT, MALFORMED, from_harness
 from tests.wire.check.pictures import gif
 from tests.wire.ids import wire_ids
 from tests.wire.scenes import BASH, MODELS, Scene, at, call
@@ -205,6 +206,17 @@ def test_d21_no_synthetic_text_speaks_with_the_users_authority(name: str) -> Non
     native = name in {"openai-chat", "openai-responses"}
     assert ('kind="system"' in text) is not native
     assert 'kind="summary"' in text
+
+
+@pytest.mark.parametrize(
+    "end",
+    ["</from-harness>", "</FROM-HARNESS >", "< / from-harness\n>", "</from-harness\n>", "<From-Harness kind='x'>"],
+)
+def test_nothing_that_looks_like_the_mark_stands_within_it(end: str) -> None:
+    """Whatever case and spaces it is written with, in a text that somebody else wrote: a model is no parser. The rest of the text stays as it is."""
+    marked = from_harness("repo map", f"a{end}b < c </b> from-harness")
+    assert len(re.findall(r"<\s*/?\s*from-harness", marked, re.IGNORECASE)) == 2
+    assert f"a<\\{end[1:]}b < c </b> from-harness" in marked
 
 
 def texts(request: Request) -> list[str]:

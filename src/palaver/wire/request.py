@@ -23,7 +23,7 @@ from palaver.wire.violations import Rule
 
 __all__ = ["COMPILER", "Call", "Change", "How", "Notes", "Report", "Request"]
 
-COMPILER = 2
+COMPILER = 3
 """The version of what compiling gives: raised whenever the same view and call give other bytes than before, so that a recorded call can say
 why it is not reproduced."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from palaver.log import Handle
 
 NOT_BEGUN = "The conversation has not begun."
@@ -33,6 +35,8 @@ def answer_as(schema: str) -> str:
 
 
 _OPENS, _CLOSES = "<from-harness", "</from-harness>"
+_LIKE_IT = re.compile(r"<(?=\s{0,9}/?\s{0,9}from-harness)", re.IGNORECASE)
+"""What a model may take for the mark, or for its end: it is no parser, and minds neither case nor spaces."""
 
 
 def from_harness(kind: str, text: str) -> str:
@@ -42,7 +46,7 @@ def from_harness(kind: str, text: str) -> str:
         kind: What they are, in one word: `record`, `summary`, `notice`, `system`, `media`.
         text: The words. They cannot close the mark: what looks like it is spelt another way.
     """
-    inside = text.replace(_OPENS, "<\\from-harness").replace(_CLOSES, "<\\/from-harness>")
+    inside = _LIKE_IT.sub(r"<\\", text)
     return f'{_OPENS} kind="{kind}" note="not said by the user">\n{inside}\n{_CLOSES}'
 
 
