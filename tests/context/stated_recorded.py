@@ -107,7 +107,7 @@ READ_BEFORE: Mapping[str, Mapping[str, str]] = {
         "846b5240363a": "",
     },
     "codex/agentv_00_34f597b72d_1.jsonl.zst": {
-        "94666f553555": "00a6e0f1430b",
+        "94666f553555": "4cc3daddd4fb",
     },
     "codex/agentv_4f_7325a9ab13_0.jsonl.zst": {
         "02c66300e65b": "",
@@ -137,7 +137,7 @@ READ_BEFORE: Mapping[str, Mapping[str, str]] = {
         "bf6d3431b1f8": "",
         "e61aa827f45e": "",
         "e2ba916f5f39": "",
-        "244dcce1b991": "244dcce1b991",
+        "244dcce1b991": "8dcb8e3d2cd7 202f470b8048",
         "171df00f88af": "",
         "ad7109d913d3": "",
     },

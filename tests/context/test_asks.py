@@ -26,7 +26,7 @@ STATED = [
     "It should be a single file.",
     "The archive cannot exceed 5 MB.",
     "Use uv instead of pip.",
-    "works. can you ensure we have an example that runs.",
+    "can you ensure we have an example that runs.",
     "We want to AVOID force push entirely, because it destroys the work of others.",
     "Du darfst niemals auf main pushen.",
     "Verwende immer Tabs.",
@@ -171,6 +171,41 @@ def test_a_list_under_a_heading_that_says_so_is_all_constraints() -> None:
     """Whatever words its items have; the list ends where it ends."""
     text = "Add a cache.\n\n## Constraints\n- Python 3.11\n- 80 columns\n\n- camelCase in TS\n\nThe rest is up to you.\n- colours"
     assert list(rules(text)) == ["- Python 3.11", "- 80 columns", "- camelCase in TS"]
+
+
+TYPED = {
+    "hey can you build a todo app? use tailwind for styling, no class components pls. oh and keep it in one file. thanks!!": [
+        "use tailwind for styling, no class components pls.",
+        "oh and keep it in one file.",
+    ],
+    "lgtm, ship it. but ask me before u push anything ok?": ["lgtm, ship it. but ask me before u push anything ok?"],
+    "1. use tabs\n2. no emojis\n3. max 100 cols\n4. write tests first": [
+        "1. use tabs",
+        "2. no emojis",
+        "3. max 100 cols",
+        "4. write tests first",
+    ],
+    "pls always run `ruff check` before u commit. also never use bare except": [
+        "pls always run `ruff check` before u commit.",
+        "also never use bare except",
+    ],
+    "why did you rename it?? revert it and leave names alone from now on": [
+        "revert it and leave names alone from now on"
+    ],
+    "no nuts please, my kid is allergic": ["no nuts please, my kid is allergic"],
+    "I need this by Friday, budget 500 EUR max": ["I need this by Friday, budget 500 EUR max"],
+    "Summarize the following article: The company must pay $5M. Employees should never share data.": [],
+    "translate: 'do not enter'": [],
+    "Write a story where the hero must never look back.": [],
+    "Explain why you should always close files": [],
+    "what's your opinion, should we never use ORMs?": [],
+}
+
+
+@pytest.mark.parametrize("text", TYPED)
+def test_messages_as_they_are_typed(text: str) -> None:
+    """Without capitals, with several things in one line; and what is to be worked on, told or explained is nobody's wish."""
+    assert list(rules(text)) == TYPED[text]
 
 
 PLAN = (

@@ -15,7 +15,16 @@ __all__ = ["rules", "sentences"]
 
 _END = re.compile(
     r"(?<=[.!?])(?<!\b[ezdi]\.[gBhe]\.)(?<!vs\.)(?<!bzw\.)[\"'”’)*_]*\s+(?=[^\sa-zà-öø-ÿа-я])|(?<=[。！？])"
+    r"|(?:(?<=[^\W\d_]{3}[.!?])|(?<=[^\W\d_]{2}[!?]{2}))(?<!\betc\.)(?<!prox\.)(?<!incl\.)(?<!inkl\.)(?<!\bresp\.)(?<!\bmax\.)(?<!\bmin\.)(?<!\busw\.)\s+(?=[a-zà-öø-ÿа-я])"
 )
+"""Where a sentence ends; many who type do not begin the next one with a capital."""
+
+_QUOTES_ON = re.compile(
+    r"(?:\b(?:following|this|below)(?: \w+)? (?:articles?|texts?|documents?|e-?mails?|messages?|paragraphs?|passages?|stor(?:y|ies)|sentences?|poems?|conversations?|transcripts?|reviews?)|"
+    r"^\W*(?:please )?(?:translate|summari[sz]e|rewrite|paraphrase|proofread|rephrase|correct)\b[^:]{0,60}):\s+(?=\S)",
+    re.IGNORECASE,
+)
+"""Behind this what is to be worked on stands in the same line."""
 _HEADING = re.compile(
     r"\W*(?:\w+\W+){0,2}(?:constraints?|rules?|requirements?|restrictions?|conventions?|guidelines|preferences|standards|(?:code |coding |writing )?style(?: guide)?|policies|don['’]?ts|regeln|vorgaben|anforderungen|einschränkungen|"
     r"reglas|restricciones|requisitos|règles|contraintes|exigences|правила|требования|要求|约束|约定|规则|限制|注意事项|ルール|制約)(?:\W+\w+){0,3}\W*",
@@ -73,7 +82,8 @@ def sentences(text: str) -> Iterator[tuple[str, bool]]:
     for paragraph in paragraphs(text):
         item = is_item(paragraph)
         listed = listed if item else _HEADING.fullmatch(paragraph) is not None
-        for part in _END.split(paragraph):
+        given = _QUOTES_ON.search(paragraph)
+        for part in _END.split(paragraph if given is None else paragraph[: given.end()]):
             sentence = part.strip()
             if sentence:
                 yield sentence, listed and item

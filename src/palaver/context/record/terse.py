@@ -46,6 +46,7 @@ _WHOLE = _any(
     # what is not wanted
     rf"{_PLEASE}{_NO}(?:,? (?:and )?no {_FEW}){{0,3}}{_END}",
     rf"^\W*(?:keep )?(?:nothing|everything|anything|[a-z-]{{3,}}s) (?:under|below|over|above|within|up to|shorter than|longer than) \$?\d[\d,.]*(?: ?{_WORD}){{0,2}}{_END}",
+    rf"{_PLEASE}no {NOT_WANTED}{_FEW},? (?:please|pls|plz)\b|{_PLEASE}write (?:the )?tests? first\b",
     rf"{_PLEASE}skip (?:the |all |any )?(?:explanations?|intro\w*|comments?|small talk|preamble|summar\w+|details|chit-?chat|fluff|pleasantries|disclaimers?|boilerplate)\b",
     rf"{_PLEASE}{_NAME}[a-z]\w+(?<!ed)(?: {_WORD}){{1,12}}(?:[,;(–—:]| -) ?(?:so |and |but |with )?{_NO}{_END}",
     rf"^[^,]{{3,60}}, so (?:no|nothing|never|don['’]t) {IS_SO}(?!luck|idea|problem|worr|need|clue|error|change)\w+",
@@ -92,7 +93,7 @@ _WHOLE = _any(
     r"^\W*(?:if|when|whenever|in case|before|after)\b[^?]*,? (?:then )?(?:please )?(?:stop and|stop,|ask (?:me|us|first|before)|wait for|check with (?:me|us)|confirm with (?:me|us))\b",
     # what holds from now on
     rf"{_PLEASE}(?:from now on|from here on|going forward|henceforth|for the rest of this (?:chat|session|conversation))\b",
-    r"^(?!.*\b(?:i|it|he|she|they)\b).*\b(?:from now on|going forward)[\s.!]*$",
+    r"^(?!.*\b(?:i|he|she|they)\b).*\b(?:from now on|going forward)[\s.!]*$",
     rf"^\W*(?:every|each|all|any) (?:{_WORD} ){{1,3}}(?:needs? (?!fix|attention|work\b|help|updat)\w+|gets? (?:an?|its) (?!\d|error|fail|time)|goes? (?:in|into|through|under)\b|belongs? (?:in|to|under)\b)",
     rf"^\W*(?:new )?(?!(?:it|this|is|was|does|he|she)\b)[\w-]+s (?:go|belong|live) (?:in|into|under) {_WORD}",
     rf"^\W*one [\w-]+ (?:per [\w-]+|at a time)(?: only| max)?{_END}",
@@ -140,7 +141,7 @@ _WITHIN = _any(
     r"\bwe (?:can['’]?t|cannot) (?:break|change|afford|use|rely|depend|touch|modify|drop|lose|exceed|ship|add|upgrade|store|log|expose)\b|\bno exceptions\b|\bi (?:do not|don['’]?t|can['’]?t|cannot) (?:eat|drink|fly|drive|speak|smoke)\b|\bi want (?:everything|all of|every|each)\b",
     r"\b(?:please|pls) be (?:brief|concise|short|careful|patient|polite|specific|honest|gentle|quick|thorough|precise)\b|\b(?:willing|able|happy|prepared) to (?:pay|spend) .*\d",
     r"\bi can only (?!imagine|see|find|guess|think|say|reproduce|get|assume|hope|log|access)\w+",
-    r"\b(?:i['’]m|i am|we are|we['’]re|she['’]s|he['’]s|my \w+ is) (?:\w+ )?(?:allergic to|vegan|vegetarian|lactose intolerant)\b",
+    r"\b(?:i['’]m|i am|we are|we['’]re|she['’]s|he['’]s|my \w+ is) (?:\w+ )?(?:allergic to|vegan|vegetarian|lactose intolerant)\b|\b(?:is|are|am) allergic\b|\bbudget:? (?:is |of )?(?:\$|€)?\d|\d ?(?:eur|euros?|usd|dollars|bucks|\$|€)?,? (?:max|maximum|tops)[\s.!]*$",
     r"\b(?:preg[úu]ntame|cons[úu]ltame|av[íi]same|demande[- ]moi|demandez[- ]moi|chiedimi|me pergunte|pergunte-me|previens[- ]moi) .*\b(?:antes|avant|prima|antes de)\b",
     r"(?:回答|说明|解释|输出)(?:要|请|得)?(?:尽量)?(?:简短|简洁|精简|简明|详细)|(?:日本語|英語)で[。\s]*$",
     r"前.{0,4}(?:先|要|请|必须)?.{0,2}(?:问我|问一下|询问|征求|跟我确认|和我确认|经我)|先问我|问过我再",

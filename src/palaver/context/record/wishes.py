@@ -23,7 +23,7 @@ def _any(*forms: str) -> re.Pattern[str]:
 
 _WORDS = re.compile(r"[a-z]+")
 _CLAUSE = re.compile(
-    r"[,;:(—–，；：（]|[.!]\s|\s-\s|\b(?:and (?=(?:do not|don['’]?t|never|always|only)\b)|(?:but|so that|because|since|aber|sondern|weil|mais|pero|porque|но|потому)\b)",
+    r"[,;:(—–，；：（]|[.!]\s|\s-\s|\b(?:and (?=(?:do not|don['’]?t|never|always|only)\b)|(?:but|so that|because|since|aber|sondern|et (?:surtout )?(?=n[e'’])|weil|mais|pero|porque|но|потому)\b)",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"[?？]\W*$|[吗呢]\W*$")
@@ -71,6 +71,7 @@ _ASKS = _any(
     r"\b(?:höchstens|mindestens|maximal) (?:\d|ein|zwei|drei|zehn)",
     # Romance languages
     r"\b(?:debes?|deben|debe|deber[íi]as?|nunca|jam[aá]s|siempre|prohibido|obligatorio|no se (?:puede|debe)|hay que|como m[áa]ximo)\b",
+    r"\b(?:quiero|necesito|prefiero) que (?:uses|utilices|no|siempre|solo|sólo|nunca|mantengas|respond\w+|escrib\w+)\b|\bje (?:veux|voudrais|préfère) que (?:tu|vous)\b",
     r"\b(?:doit|dois|doivent|devez|devrait|jamais|toujours|interdit|obligatoire|il (?:ne )?faut|au (?:plus|moins) \d)\b",
     r"\b(?:deve|devem|devi|devono|sempre|proibido|vietato|obrigat[óo]rio|no m[áa]ximo)\b",
     # Russian
@@ -169,7 +170,9 @@ _FIRM = re.compile(r"\b(?:not|never|only|no|don['’]?t|nicht|nie|nur)\b|不|勿
 
 _QUOTATION = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|„[^“”\n]*[“”]|«[^»\n]*»|「[^」\n]*」|`[^`\n]*`")
 _MUSES = re.compile(
-    r"\W*(?:maybe|perhaps|consider|wow|oh sure|imo)\b|\W*(?:i['’]m|i am) (?:confused|curious)\b|\W*(?:so |also |and )*i(?: would|['’]d| was| also| just)* (?:think|argue|feel|suppose|guess|wonder|wondering|noticed?|expect|found|remember)\b|\W*[\"“]",
+    r"\W*(?:maybe|perhaps|consider|wow|oh sure|imo)\b|\W*(?:i['’]m|i am) (?:confused|curious)\b|\W*(?:so |also |and )*i(?: would|['’]d| was| also| just)* (?:think|argue|feel|suppose|guess|wonder|wondering|noticed?|expect|found|remember)\b|\W*[\"“]|"
+    r"\W*(?:please |can you |could you )?(?:write|tell|compose|generate|create|make up|imagine) (?:me |us )?(?:an? |the |some )?(?:[\w-]+ ){0,2}(?:stor(?:y|ies)|poems?|songs?|tales?|novels?|scenes?|essays?|jokes?|dialogues?|plots?|haikus?)\b|"
+    r"\W*(?:please |can you |could you )?(?:explain|describe|discuss|tell me|show me|argue)\b.{0,40}\b(?:why|how|what|whether)\b",
     re.IGNORECASE,
 )
 """How a sentence begins that tells what somebody thinks, or what somebody else said."""
@@ -192,6 +195,10 @@ _LIMITED = re.compile(
 )
 """How a sentence begins that says what is to be done within a limit, and beyond it."""
 
+_ITEM = re.compile(r"\s*\(?\d{1,3}[.)]\s+")
+_TAG = re.compile(r",? (?:ok(?:ay)?|alright|k|deal|please|pls)\?\W*$", re.IGNORECASE)
+"""A word that makes a question of what is none."""
+
 _SHORTEST = 3
 """Words, or characters where words are not parted, that a constraint has at least."""
 
@@ -210,7 +217,7 @@ def states_a_wish(sentence: str, *, firmly: bool = False) -> bool:
         sentence: The sentence.
         firmly: Whether only what is forbidden or demanded counts: in a document that describes a thing, "should" and "use" tell what it does.
     """
-    own = _QUOTATION.sub("x", sentence)
+    own = _TAG.sub("", _ITEM.sub("", _QUOTATION.sub("x", sentence), count=1))
     if _MUSES.match(own) or _REPORTED.search(own) or (firmly and not _FIRMLY.search(own)):
         return False
     if not firmly and (wishes_in_few_words(own) or _LIMITED.match(own)):
