@@ -125,9 +125,11 @@ def test_the_books_have_the_calls_that_the_whole_log_has(steps: list[str], data:
         kept = held(log.store, log.dialog, view.at)
         log.put(checkpoint(view, kept, policy="p", tokens_before=2, tokens_after=1))
         calls = [seq for seq in calls if seq > log.store.last(log.dialog).view_base] or calls[-1:]
+    spans = (Span(log.dialog, 0, log.store.last(log.dialog).seq + 1),)
     books = Books(log.store, log.dialog)
-    books._read((Span(log.dialog, 0, log.store.last(log.dialog).seq + 1),))
-    assert [call.place.seq for call in books._calls] == calls
+    known = books.ledger(books.measured(MODEL), spans, MODEL, None).calls
+    assert known is not None
+    assert [call.place.seq for call in known.made] == calls
 
 
 # --- what it costs -------------------------------------------------------------------------------------------------------------
