@@ -13,7 +13,7 @@ from palaver import AutoCompact, CoreMemory, MemoryStore, ModelSummarizer, Promp
 from palaver.agent import Agent, Compacted
 from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.context.summary import HEADINGS
-from palaver.context.triggers import EventCount, Fired, Idle, Tokens
+from palaver.context.triggers import EventCount, Fired, Idle, Own, Tokens
 from palaver.errors import InvalidRequest, ModelCallFailed, ProviderDown
 from palaver.ids import DialogId, new_session_id
 from palaver.log import Node
@@ -83,6 +83,47 @@ def test_r300_message_121_leads_to_one_compaction_and_the_turn_goes_on() -> None
     assert sizes[0] == 120
     assert sizes[1] < 80
     assert len(agent.current_dialog.messages) == 1 + 118 + 6
+
+
+def test_r20_a_preset_under_compact_acts_where_it_acts_itself() -> None:
+    """R20, R300, R304: `compact: openhands` at its 241st event, far below any share of the window, down to half of them; our own at four fifths."""
+    agent, _ = scripted(["ok"] * 12, compact=AutoCompact(policy="openhands"))
+    for number in range(116):
+        agent.current_dialog.put_text(f"question {number} " + "word " * 20)
+        agent.current_dialog.put_text(f"answer {number} " + "word " * 20, role="assistant")
+    seen = []
+    for _ in range(8):
+        agent.receive("go")
+        agent.respond()
+        seen.append(len(agent.current_dialog.view().exchanges))
+    (compaction,) = made(agent)
+    assert compaction.attempt["trigger"] == "policy"
+    assert "openhands" in compaction.attempt["why"]
+    assert max(seen) <= 241
+    assert 110 <= min(seen) <= 124
+    ours, _ = scripted(["ok"] * 2, compact=AutoCompact(policy="palaver"))
+    for number in range(300):
+        ours.current_dialog.put_text(f"question {number}", role="user" if number % 2 else "assistant")
+    ours.receive("go")
+    ours.respond()
+    assert made(ours) == []
+
+
+def test_r20_what_is_said_of_triggers_and_size_goes_before_the_presets_own() -> None:
+    """A trigger that is given counts in its place, and `policy` among others names its own; a budget that is given is the size."""
+    agent, _ = scripted(["ok"] * 3)
+    for number in range(60):
+        agent.current_dialog.put_text(f"question {number} " + "word " * 20)
+        agent.current_dialog.put_text(f"answer {number} " + "word " * 20, role="assistant")
+    dialog, small = agent.current_dialog, {"type": "openhands", "max_size": 100}
+    due = AutoCompact(policy=small).due(dialog, MODEL)
+    assert due is not None
+    assert due.trigger == "policy"
+    assert AutoCompact(policy=small, triggers=(Idle(),), clock=Clock(0)).due(dialog, MODEL) is None
+    both = AutoCompact(policy=small, triggers=(Idle(), Own()), clock=Clock(0)).due(dialog, MODEL)
+    assert both == due
+    assert AutoCompact(policy="letta").due(dialog, MODEL) is None
+    assert AutoCompact(policy=small, budget=1_500).preview(dialog, MODEL).tokens_after <= 1_500
 
 
 def test_what_is_settled_for_compactions_holds_for_those_by_hand() -> None:

@@ -9,12 +9,12 @@ from palaver.agent import Agent
 from palaver.context import Ledger
 from palaver.context.policies.fold import FoldContextManager as Fold
 from palaver.context.triggers import Tokens
-from palaver.errors import CallbackFailed, InfeasibleBudget, ModelCallFailed
+from palaver.errors import InfeasibleBudget, InvalidInput, ModelCallFailed, UnknownPolicy
 from palaver.log.entries import Compaction, Custom
 from palaver.session.compaction.attempts import REJECTED
 from palaver.tokens import Budget, Rates
-from palaver.view import View
-from tests.agent.helper import MODEL, calling, entries, kinds, roles, scripted, sent
+from palaver.view import Drop, View
+from tests.agent.helper import MODEL, calling, entries, kinds, scripted, sent
 from tests.agent.test_contract import look, word_first
 
 OVERFLOW = {"error": {"kind": "ContextOverflow", "message": "Too long.", "limit": 3_000, "asked": 6_000}}
@@ -219,20 +219,83 @@ def test_a_budget_that_cannot_be_kept_is_said_before_anything_is_sent() -> None:
     assert kinds(agent.current_dialog)[-1] == "turn_ended"
 
 
-def test_a_manager_that_raises_is_a_typed_failure() -> None:
-    """Whatever a caller's manager raises is a failure with the session, and nothing is sent."""
+class Raising(ContextManager):
+    """Raises."""
 
-    class Broken(ContextManager):
-        name = "broken"
+    name = "raising"
 
-        def __call__(self, dialog: object) -> View:
-            raise ZeroDivisionError(type(dialog).__name__)
+    def __call__(self, dialog: object) -> View:
+        """Raise."""
+        raise ZeroDivisionError(type(dialog).__name__)
 
-    agent, provider = scripted(["ok"], context_manager=Broken())
-    agent.receive("go")
-    with pytest.raises(CallbackFailed, match="context manager"):
-        agent.respond()
-    assert provider.requests == []
-    agent.context_manager = None
-    assert agent.respond().content == "ok"
-    assert roles(agent.current_dialog) == ["system", "user", "assistant"]
+
+class Forgetful(ContextManager):
+    """Gives nothing."""
+
+    name = "forgetful"
+
+    def __call__(self, dialog: object) -> None:
+        """Forget to give something back."""
+        del dialog
+
+
+class NoPlan(Fold):
+    """Gives a text for a plan."""
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+        """Give a text."""
+        del view, ledger, budget, prices
+        return "drop it"  # type: ignore[return-value]
+
+
+class Dropping(Fold):
+    """Leaves the newest words out."""
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+        """Drop them."""
+        del ledger, budget, prices
+        return Plan(policy="dropping", drops=(Drop(index=len(view.exchanges) - 1),))
+
+
+@pytest.mark.parametrize(
+    ("manager", "told"),
+    [
+        (Raising(), "ZeroDivisionError"),
+        (Forgetful(), "not a dialog"),
+        (NoPlan(), "gave a str, not a plan"),
+        (Dropping(), "InvalidInput"),
+    ],
+)
+@pytest.mark.parametrize("under", ["context_manager", "compact"])
+def test_r22_a_policy_that_raises_or_gives_no_view_ends_no_turn(manager: ContextManager, told: str, under: str) -> None:
+    """Under `context_manager=` as under `compact=`: the default policy decides, and the log says once what the other one did."""
+    limit = {"budget": 3_000} if under == "context_manager" else {}
+    shaped = manager if under == "context_manager" else AutoCompact(triggers=(Tokens(limit=2_000),), policy=manager)
+    words: dict[str, Any] = {under: shaped, **limit}
+    agent, provider = scripted(["ok", "well"], **words)
+    talkative(agent)
+    for said in ("ok", "well"):
+        agent.receive("go")
+        assert agent.respond().content == said
+    assert len(provider.requests) == 2
+    kept = [
+        entry for entry in entries(agent.current_dialog) if isinstance(entry, Custom) and entry.custom_type == REJECTED
+    ]
+    assert kept
+    assert all(told in str(entry.data) for entry in kept)
+    assert len(kept) <= 2  # once a call of the agent
+    if under == "context_manager":
+        assert {entry.data["trigger"] for entry in kept} == {"request"}
+        assert all(len(str(request.body)) < 20_000 for request in provider.requests)
+
+
+def test_r22_a_policy_that_is_not_there_is_for_its_author_to_mend() -> None:
+    """No policy of that name, or a configuration that is none: an error before anything is sent, and the turn is let go of."""
+    for wanted, error in (("nothing of the kind", UnknownPolicy), ({"type": "letta", "evict": 3}, InvalidInput)):
+        agent, provider = scripted(["ok"], context_manager=wanted)
+        agent.receive("go")
+        with pytest.raises(error):
+            agent.respond()
+        assert provider.requests == []
+        agent.context_manager = None
+        assert agent.respond().content == "ok"

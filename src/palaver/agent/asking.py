@@ -7,7 +7,7 @@ from typing import Any
 
 from palaver.agent.answering import Answering
 from palaver.agent.call_session import AgentCallSession
-from palaver.agent.compacting import compact_if_due, make_room
+from palaver.agent.compacting import LAST, compact_if_due, make_room, policy_failed
 from palaver.agent.events import AnswerRefused, Delivered, Retrying
 from palaver.agent.inbox import deliveries
 from palaver.agent.instructing import remembered
@@ -18,9 +18,12 @@ from palaver.agent.steps import Ask
 from palaver.agent.tracing import Asked
 from palaver.agent.turn import EXHAUSTED, REFUSED, Attempt, attempt_entry, paused
 from palaver.agent.working import Working, working_copy
+from palaver.context import policy
+from palaver.context.triggers import Fired
 from palaver.errors import (
     CallbackFailed,
     ContextOverflow,
+    InvalidInput,
     PalaverError,
     ProviderError,
     RepairFailed,
@@ -45,7 +48,7 @@ async def ask(run: Run, step: Ask) -> None:
         ModelCallFailed: There is no answer, as often as it was allowed to ask.
         RepairFailed: The answer is refused, and no repair is left.
         StepsExhausted: The model calls tools where no more are allowed.
-        CallbackFailed: A handler, a context manager or an invoker of the caller's raised.
+        CallbackFailed: A handler or an invoker of the caller's raised.
         InfeasibleBudget: What must be sent is larger than the budget.
     """
     await _deliver(run)
@@ -183,23 +186,48 @@ def _require_answer(result: object) -> None:
 
 
 async def _seen(run: Run, closing: str) -> Working:
-    """Plan what the model is to see, beside the loop: no policy keeps others waiting."""
+    """Plan what the model is to see, beside the loop: no policy keeps others waiting.
+
+    Where one of the caller's raises, or gives what is no view, that is recorded, and the default policy decides: the turn goes on.
+
+    Raises:
+        InfeasibleBudget: What must be sent is larger than the budget.
+        InvalidInput: There is no such policy, or its configuration is none.
+    """
+    settings = run.settings
     planned = partial(
         working_copy,
         run.dialog,
         run.turn.attempts,
         closing,
         prompt=run.prompt,
-        manager=run.settings.context_manager,
-        budget=run.settings.budget,
-        model=run.settings.model,
+        budget=settings.budget,
+        model=settings.model,
     )
     try:
-        return await aside(planned)
+        return await aside(partial(planned, manager=settings.context_manager))
+    except InvalidInput as error:
+        _require_policy(run)
+        fault: Exception = error
     except PalaverError:
         raise
-    except Exception as error:  # a policy of the caller's
-        raise CallbackFailed("context manager", error, session=run.session) from error
+    except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything, and is no reason to end a turn
+        fault = error
+    await policy_failed(run, Fired(SHAPING, "a request was to be shaped"), fault)
+    return await aside(partial(planned, manager=LAST))
+
+
+SHAPING = "request"
+"""The trigger under which it is recorded that a context manager could not shape a request."""
+
+
+def _require_policy(run: Run) -> None:
+    """Insist that there is the policy that the agent is to have: that it is not there, or not so, is for its author to mend.
+
+    Raises:
+        InvalidInput: There is none of this name, or its configuration is none.
+    """
+    policy(run.settings.context_manager, run.settings.model, runtime=run.dialog.runtime)
 
 
 # --- the answer ------------------------------------------------------------------------------------------------------------

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
+from typing import TypeVar
 
 from palaver.agent.auto_compact import AutoCompact
 from palaver.agent.events import Compacted
 from palaver.agent.invoking import call_words
 from palaver.agent.run import Run
 from palaver.agent.summarizing import AsTheAgent
-from palaver.context.triggers import Fired, Overflow, fired
+from palaver.context.triggers import Fired, Overflow, Own
 from palaver.errors import Conflict, ContextOverflow, InfeasibleBudget, InvalidInput, ModelCallFailed, PalaverError
 from palaver.session import CompactionPreview
 from palaver.session.calls.composing import tokens_of
@@ -19,16 +21,19 @@ from palaver.tokens import Budget
 from palaver.tools.aside import aside
 from palaver.wire import Call
 
-__all__ = ["compact_if_due", "make_room"]
+__all__ = ["LAST", "compact_if_due", "make_room", "policy_failed"]
 
 _ROOM = 0.8
 """The share of what fits that the smaller view may take: the answers and results to come need the rest."""
 
-_LAST = "default"
+LAST = "default"
 """The policy that decides when no other one can: it is ours, and never raises."""
 
 _UNTOLD = 0.5
 """The share of its size that a view keeps when the provider does not say by how much it was too long."""
+
+
+_Made = TypeVar("_Made")
 
 
 async def compact_if_due(run: Run) -> None:
@@ -39,11 +44,10 @@ async def compact_if_due(run: Run) -> None:
     how = run.settings.compact
     if how is None:
         return
-    figures = await aside(partial(run.dialog.figures, at=how.clock(), model=run.settings.model))
-    cause = fired(how.triggers, figures)
-    if cause is None:
-        return
     try:
+        cause = await _due(run, how)
+        if cause is None:
+            return
         preview = await _previewed(run, how, cause)
         if preview.worthwhile:
             await _approved(run, preview)
@@ -52,14 +56,28 @@ async def compact_if_due(run: Run) -> None:
         run.dialog.reload()
 
 
+async def _due(run: Run, how: AutoCompact) -> Fired | None:
+    """Give the trigger that fires; where the policy raises when it is asked for its own limit, the default policy has none, and the window counts."""
+    asked = Fired(Own.name, "it was asked whether its own limit is reached")
+    return await _or_last(run, how, asked, lambda way: aside(partial(way.due, run.dialog, run.settings.model)))
+
+
 async def _previewed(run: Run, how: AutoCompact, cause: Fired) -> CompactionPreview:
+    return await _or_last(run, how, cause, lambda way: _preview(run, way, cause))
+
+
+async def _or_last(run: Run, how: AutoCompact, cause: Fired, make: Callable[[AutoCompact], Awaitable[_Made]]) -> _Made:
+    """Make something by a policy; where it raises, or what it gives is no plan, that is recorded, and it is made by the default one."""
     try:
-        return await _preview(run, how, cause)
+        return await make(how)
+    except InvalidInput as error:
+        fault: Exception = error
     except PalaverError:
         raise
     except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything, and is no reason to end a turn
-        await _failed(run, cause, error)
-    return await _preview(run, replace(how, policy=_LAST), cause)
+        fault = error
+    await policy_failed(run, cause, fault)
+    return await make(replace(how, policy=LAST))
 
 
 async def _size(run: Run) -> int:
@@ -67,10 +85,13 @@ async def _size(run: Run) -> int:
     return await aside(lambda: tokens_of(run.dialog.view(), run.settings.model))
 
 
-async def _failed(run: Run, cause: Fired, error: Exception) -> None:
-    """Have the log say that a policy of the caller's raised."""
-    size = await _size(run)
+async def policy_failed(run: Run, cause: Fired, error: Exception) -> None:
+    """Have the log say that a policy of the caller's raised, or gave what is no plan; once in a call of the agent, however often it does."""
     why = f"the policy raised {type(error).__name__}: {error}"
+    if why in run.faults:
+        return
+    run.faults.add(why)
+    size = await _size(run)
     run.dialog.annotate(rejection(attempt_of(cause, "", None), why, (size, size)))
 
 
@@ -128,7 +149,7 @@ async def make_room(run: Run, overflow: ContextOverflow) -> None:
         except PalaverError:
             raise
         except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything: the next one decides
-            await _failed(run, cause, error)
+            await policy_failed(run, cause, error)
             continue
         return
     raise ModelCallFailed(
@@ -152,4 +173,4 @@ def _ways(run: Run) -> list[AutoCompact]:
     how, own = run.settings.compact, run.settings.context_manager
     found = [] if how is None else [how]
     found += [] if own is None else [AutoCompact(policy=own)]
-    return [*found, AutoCompact(policy=_LAST)]
+    return [*found, AutoCompact(policy=LAST)]

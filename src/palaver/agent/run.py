@@ -40,6 +40,7 @@ class Run:
         unsaved: Results that the store refused, by dialog and call: the first thing that is written when it takes them again.
         undecided: Calls that the approver left to somebody else.
         suspended: Calls of sub-agents that wait for a decision.
+        faults: What policies of the caller's raised in this call, as it was recorded: once each.
         answering: The call of the model that is on its way, or the one that failed last; None before one, and once there is an answer.
     """
 
@@ -54,6 +55,7 @@ class Run:
     unsaved: MutableMapping[tuple[str, str], ToolMessage] = field(default_factory=dict)
     undecided: set[str] = field(default_factory=set)
     suspended: set[str] = field(default_factory=set)
+    faults: set[str] = field(default_factory=set)
     answering: Answering | None = None
 
     @property

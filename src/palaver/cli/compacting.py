@@ -43,7 +43,10 @@ def compact(  # noqa: PLR0917 - the words of a command
     budget: Annotated[
         int | None,
         typer.Option(
-            "--budget", metavar="N", min=1, help="Tokens a request may occupy then. Default: half of what it does now."
+            "--budget",
+            metavar="N",
+            min=1,
+            help="Tokens a request may occupy then. Default: what P leaves by its own limit; for palaver, half of what it does now.",
         ),
     ] = None,
     summarizer: Annotated[

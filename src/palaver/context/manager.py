@@ -116,6 +116,11 @@ class Policy(ContextManager):
         made.model_name = model_name
         return made.budget
 
+    @property
+    def paced(self) -> bool:
+        """Whether it knows itself when a view is to be made smaller, and down to what: whoever compacts by it then goes by that."""
+        return False
+
     @cached_property
     def counter(self) -> ModelCounter:
         """What counts the model's tokens.

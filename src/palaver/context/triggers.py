@@ -8,7 +8,7 @@ from typing import ClassVar, Protocol
 
 from palaver.errors import InvalidInput
 
-__all__ = ["MANUAL", "EventCount", "Figures", "Fired", "Idle", "Overflow", "Tokens", "Trigger", "fired"]
+__all__ = ["MANUAL", "EventCount", "Figures", "Fired", "Idle", "Overflow", "Own", "Tokens", "Trigger", "fired", "grown"]
 
 MANUAL = "manual"
 """The name under which a compaction is recorded that somebody asked for."""
@@ -28,6 +28,7 @@ class Figures:
         idle: Seconds since the newest words of the model, or of a tool; 0 where there are none.
         overflow: Whether the provider has just said that the request is too long.
         compacted: The size of the view behind its last compaction, in tokens; 0 where there was none.
+        own: Why the policy would make the view smaller now by a limit of its own; empty where it would not, or was not asked.
     """
 
     events: int = 0
@@ -36,6 +37,7 @@ class Figures:
     idle: float = 0.0
     overflow: bool = False
     compacted: int = 0
+    own: str = ""
 
 
 class Trigger(Protocol):
@@ -60,6 +62,17 @@ class Overflow:
     def why(self, figures: Figures) -> str:
         """Say why it fires."""
         return "the provider said that the request is too long" if figures.overflow else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Fires when the policy's own limit is reached: what a preset of another system acts at, be it events, steps or tokens."""
+
+    name: ClassVar[str] = "policy"
+
+    def why(self, figures: Figures) -> str:
+        """Say why it fires."""
+        return figures.own
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +169,18 @@ class Fired:
     why: str
 
 
+def grown(figures: Figures) -> bool:
+    """Tell whether the view has grown by a tenth since its last compaction, if there was one."""
+    return not figures.compacted or figures.tokens >= figures.compacted * _PROGRESS
+
+
 def fired(triggers: Iterable[Trigger], figures: Figures) -> Fired | None:
     """Give the first trigger that fires, or None.
 
     Behind a compaction none does before the view has grown by a tenth, but for an overflow: what could not be made smaller then is not tried
     again with every message.
     """
-    if not figures.overflow and figures.compacted and figures.tokens < figures.compacted * _PROGRESS:
+    if not figures.overflow and not grown(figures):
         return None
     for trigger in triggers:
         why = trigger.why(figures)

@@ -13,7 +13,7 @@ from palaver.agent.config.specs import AgentSpec
 from palaver.agent.invoking import Invoker, call_words
 from palaver.agent.summarizing import ModelSummarizer
 from palaver.context import SummaryAnswer, SummaryRequest
-from palaver.context.triggers import EventCount, Idle, Overflow, Tokens, Trigger
+from palaver.context.triggers import EventCount, Idle, Overflow, Own, Tokens, Trigger
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId
 from palaver.messages import thaw
@@ -29,7 +29,7 @@ Used = Callable[[AgentSpec, tuple[str | int, ...], Callable[[], Any]], Any]
 """Makes something of values, and says where they stand when they cannot be used."""
 
 _TRIGGERS: Mapping[str, type[Trigger]] = MappingProxyType(
-    {each.name: each for each in (Tokens, EventCount, Idle, Overflow)}
+    {each.name: each for each in (Tokens, EventCount, Idle, Overflow, Own)}
 )
 _COMPACT = frozenset({"policy", "triggers", "summarizer", "budget", "focus", "seconds", "input_tokens"})
 _SUMMARIZER = frozenset({"model_name", "model", "invoker", "max_tokens"})

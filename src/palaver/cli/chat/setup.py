@@ -156,7 +156,7 @@ def _shape(wanted: Wanted, agent: Agent) -> None:
     if wanted.budget is not None:
         agent.budget = wanted.budget
     if wanted.summarizer is not None:
-        triggers = (Tokens() if wanted.budget is None else Tokens(limit=max(1, wanted.budget * 8 // 10)),)
+        triggers = None if wanted.budget is None else (Tokens(limit=max(1, wanted.budget * 8 // 10)),)
         how = agent.compact or AutoCompact(policy=agent.context_manager or POLICY, triggers=triggers)
         agent.compact = replace(how, summarizer=summarizer_of(wanted.summarizer, agent.store))
 

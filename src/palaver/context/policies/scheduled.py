@@ -84,6 +84,11 @@ class Scheduled(Policy):
         """What one request may occupy: what the preset says."""
         return self.policy.budget
 
+    @property
+    def paced(self) -> bool:
+        """Whether the preset knows itself when a view is to be made smaller."""
+        return self.policy.paced
+
     def budget_for(self, model_name: str) -> Budget:
         """Give what one request may occupy; where the preset was made for no model and no window, with a model."""
         return self.policy.budget_for(model_name)

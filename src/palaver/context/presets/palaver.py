@@ -48,6 +48,11 @@ class Palaver(Preset):
     name: ClassVar[str] = "palaver"
     headings: ClassVar[tuple[str, ...]] = HEADINGS
 
+    @property
+    def paced(self) -> bool:
+        """False: what it is given is as good a limit as any other."""
+        return False
+
     def recipe(self, room: Room, ledger: Ledger) -> Recipe:
         """Clean up, then fold."""
         old = clear(Clear(keep=1, protect=int(room.low * _NEWEST), words=compact))

@@ -54,6 +54,11 @@ class Preset(Policy):
             info = replace(info, context_window=window, max_input=min(info.max_input, window))
         return Budget.parse({**_clamped(own, info.context_window), **said}, info)
 
+    @property
+    def paced(self) -> bool:
+        """True: the original has a limit of its own, and a size of its own that it cuts down to."""
+        return True
+
     def own(self, model: ModelInfo) -> Mapping[str, object]:  # noqa: ARG002 - most do not look at the model
         """Give the original's budget for a model, in its own words."""
         return self.words

@@ -24,10 +24,15 @@ from palaver.store.protocol import Store
 from palaver.view import View, checkpoint, fold, held
 from palaver.view.lines import material
 
-__all__ = ["MARGIN", "compaction", "in_one_step", "proven", "undoing"]
+__all__ = ["MARGIN", "compaction", "in_one_step", "proven", "undoing", "worth"]
 
 MARGIN = 0.05
 """By how much a view must become smaller to be worth a commit: each one costs the provider's cache of all that follows it."""
+
+
+def worth(before: int, after: int, margin: float = MARGIN) -> bool:
+    """Tell whether a view that becomes so much smaller is worth a commit."""
+    return after <= before * (1 - margin) and after < before
 
 
 class _With(Reader):
@@ -145,7 +150,7 @@ def compaction(  # noqa: PLR0913 - a view, and all that is told of it
         InvalidInput: The view is not smaller by the margin, leaves out what every view must hold, or leaves something out unsaid.
     """
     _require_current(reader, view.dialog_id, view.at)
-    if after > before * (1 - margin) or after >= before:
+    if not worth(before, after, margin):
         raise InvalidInput(
             f"The view would have {after:,} tokens instead of {before:,}: not smaller by {margin:.0%}.",
             hint="Commit a view that a policy made smaller; one that fits needs no commit.",

@@ -10,7 +10,7 @@ from palaver.context import Composed, Summarized
 from palaver.log import Entry, Handle
 from palaver.messages.said import words_of
 from palaver.session.compaction.attempts import rejection
-from palaver.session.compaction.committing import MARGIN
+from palaver.session.compaction.committing import worth
 from palaver.view import Block, Exchange, Omission, View
 
 __all__ = ["CompactionPreview", "place_of", "text_of"]
@@ -51,7 +51,7 @@ class CompactionPreview:
     @property
     def worthwhile(self) -> bool:
         """Whether the view would become smaller by enough to be committed."""
-        return self.tokens_after <= self.tokens_before * (1 - MARGIN) and self.tokens_after < self.tokens_before
+        return worth(self.tokens_before, self.tokens_after)
 
     @property
     def policy(self) -> str:

@@ -15,6 +15,8 @@ from palaver.errors import InfeasibleBudget, InvalidInput
 from palaver.log import Entry, Handle, Span
 from palaver.session.calls.composing import BudgetLike, Composing, PolicyLike
 from palaver.session.compaction.attempts import attempt_of, breaker_of
+from palaver.session.compaction.committing import worth
+from palaver.session.compaction.pacing import as_if_full, paced
 from palaver.session.compaction.preview import CompactionPreview, text_of
 from palaver.store.blocks import require_no_block
 from palaver.store.protocol import Store
@@ -53,7 +55,8 @@ class CompactionWish:
     Attributes:
         policy: The policy; None for `palaver`.
         focus: What to dwell on: exchanges that hold one of its words stay, as far as there is room, and a summariser is told.
-        budget: What one request may occupy then; None for half of what it occupies now, or the policy's own budget where that is less.
+        budget: What one request may occupy then; None for the policy's own, and what that cuts down to, where it has a limit of its
+            own (a preset of another system); else for half of what it occupies now, or the policy's own budget where that is less.
         summarizer: What summarises beside the record; None for nothing.
         model: The model whose tokens count; the one in force when empty.
         trigger: Why it is made.
@@ -171,6 +174,10 @@ def _by_code(ready: Composing, wish: CompactionWish) -> _Made:
     view = ready.view
     size = ready.ledger.meter.view(view).total
     target = ready.budget
+    if wish.budget is None and paced(ready):
+        made = _by_itself(ready, wish, size)
+        if made is not None:
+            return made
     if wish.budget is None:
         target = Budget.of_input(max(1, min(math.ceil(size * _SHARE), target.for_input)))
     room = target
@@ -185,6 +192,19 @@ def _by_code(ready: Composing, wish: CompactionWish) -> _Made:
         elif wish.by is None:
             raise
     return _made(ready, view, (), target, target)  # without room for a summary
+
+
+def _by_itself(ready: Composing, wish: CompactionWish, size: int) -> _Made | None:
+    """Plan by the policy's own limit; where that is not reached, as if it were now. None where what must be sent is too large for either."""
+    kept = _focused(ready.view, wish.focus)
+    for target in (ready.budget, as_if_full(ready, size)):
+        try:
+            made = _made(ready, ready.view, kept, target, target)
+        except InfeasibleBudget:
+            continue
+        if worth(size, made.composed.tokens_after):
+            return made
+    return None
 
 
 def _made(ready: Composing, view: View, kept: Sequence[int], room: Budget, target: Budget) -> _Made:

@@ -22,6 +22,7 @@ from palaver.session.calls.quarantining import blamed, lifting, quarantine_of
 from palaver.session.carried.follower import Follower
 from palaver.session.compaction.attempts import figures_of
 from palaver.session.compaction.committing import MARGIN, compaction, in_one_step, undoing
+from palaver.session.compaction.pacing import due
 from palaver.session.compaction.preview import CompactionPreview
 from palaver.session.compaction.proposing import CompactionWish, apropose, propose
 from palaver.session.dialog.branch import Branch
@@ -150,6 +151,18 @@ class SeenBranch(Branch):
         counting = model or seen.model
         size = self._books.measured(counting).meter.view(seen).total
         return figures_of(seen, size, self.store, self._spans(), now() if at is None else at, counting)
+
+    def due(self, policy: PolicyLike, *, model: str = "") -> str | None:
+        """Say why a policy would make the view smaller now by its own limit; presets of other systems have one (docs/presets.md).
+
+        Args:
+            policy: The policy.
+            model: The model that counts; the one in force when not given.
+
+        Returns:
+            Why, in one clause; an empty text where it would not; None where the policy has no limit of its own.
+        """
+        return due(self._composing(policy, None, None, model or self._seen(None).model))
 
     # --- requests ---------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,59 @@
+"""Compacting by a preset: where it acts and down to what is its own, unless somebody says otherwise (R20)."""
+
+import pytest
+
+from palaver import Dialog
+from palaver.context.presets import PRESETS
+from palaver.messages import AssistantMessage, ToolCallContent, ToolMessage, ToolResultContent
+
+MODEL = "claude-sonnet-4-5"
+OTHERS = sorted(each.name for each in PRESETS if each.name != "palaver")
+
+
+def worked(turns: int) -> Dialog:
+    """Give a dialog with answers, and calls with their results."""
+    dialog = Dialog(owner="a")
+    dialog.put_text("Make it fast. You must never push to main.")
+    for turn in range(turns):
+        call = ToolCallContent(id=f"c{turn}", name="bash", args={"command": f"pytest tests/test_{turn}.py"})
+        result = ToolResultContent(id=call.id, name="bash", content=f"{turn} passed\n" + "word " * 600)
+        dialog.append([AssistantMessage(contents=(call,), response_id=f"r{turn}"), ToolMessage.from_result(result)])
+        dialog.put_text(f"answer {turn} " + "word " * 60, role="assistant")
+        dialog.put_text(f"go {turn}")
+    return dialog
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_r20_beyond_its_limit_a_preset_compacts_to_what_its_requests_would_have(name: str) -> None:
+    """By hand it is the view that the preset shows by itself: the share that it leaves is that of its own window, not of half of what there is."""
+    dialog = worked(40)
+    policy = {"type": name, "max_tokens": 30_000}
+    composed = dialog.compose(policy, model=MODEL)
+    assert composed.tokens_after < composed.tokens_before * 0.9
+    assert dialog.due(policy, model=MODEL)
+    made = dialog.compact(policy=policy, model=MODEL)
+    assert made.composed.view == composed.view
+    made.approve()
+    assert dialog.due(policy, model=MODEL) == ""
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_r20_below_its_limit_a_preset_compacts_as_if_that_were_reached(name: str) -> None:
+    """Somebody asks for it: what it leaves is its own share of what there is."""
+    dialog = worked(12)
+    if name not in {"aider", "swe-agent"}:  # these act far below the window
+        assert dialog.due(name, model=MODEL) == ""
+    made = dialog.compact(policy=name, model=MODEL)
+    assert made.worthwhile
+    made.approve()
+
+
+def test_r20_letta_leaves_seven_tenths_and_ours_goes_by_half() -> None:
+    """Evicting three tenths leaves seven, by hand too; `palaver` and plain policies have no limit of their own."""
+    dialog = worked(20)
+    made = dialog.compact(policy="letta", model=MODEL)
+    assert 0.4 < made.tokens_after / made.tokens_before <= 0.72
+    assert dialog.due("palaver", model=MODEL) is None
+    assert dialog.due("fold", model=MODEL) is None
+    assert dialog.due({"type": "scheduled", "policy": "letta"}, model=MODEL) == ""
+    assert dialog.compact(policy="palaver", model=MODEL).tokens_after <= made.tokens_before / 2
