@@ -4,8 +4,6 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-import pytest
-
 from palaver import Conflict, Dialog, MemoryStore, Prompt, Session, Store, UserMessage
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId
@@ -93,30 +91,6 @@ def test_a_reload_does_not_forget_what_is_written_meanwhile() -> None:
     place = dialog.messages.handle(0)
     crossed(dialog, dialog.reload, lambda: dialog.label(place, "start"))
     assert dialog.labels == {place: "start"}
-
-
-def test_what_a_block_took_back_is_known_to_be_gone_after_a_reload(store: Store) -> None:
-    """What is known moves forward with what is written; what the store says when it is asked counts, also where it is less."""
-    dialog = Session.create(store, "s").root
-    dialog.put_text("first")
-    place = dialog.messages.handle(0)
-
-    def undone() -> None:
-        with store.together():
-            dialog.put_text("undone")
-            dialog.label(place, "undone")
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        undone()
-    with pytest.raises(Conflict):
-        dialog.put_text("unaware")
-    dialog.reload().label(place, "stands")
-    dialog.put_prompt(Prompt(path="a", prompt="second"))
-    assert [message.text_content() for message in dialog.messages] == ["first", "second"]
-    assert dialog.labels == {place: "stands"}
-    assert dialog.top_prompt is not None
-    assert dialog.top_prompt.path == "a"
 
 
 def test_two_who_continue_a_turn_at_once_are_two_writers(store: Store) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Self, TextIO
 
-from palaver.errors import InvalidInput
+from palaver.errors import InvalidInput, UnknownHandle
 from palaver.ids import SessionId
 from palaver.log import Entry, Handle, Header, Label, Node, Pin, Place, Span, draft
 from palaver.messages import Content, InvokeCost, Message
@@ -54,7 +54,28 @@ class Branch:
     @property
     def _last(self) -> Header:
         """The newest entry that is known."""
+        self._make_sure()
         return self._ending.last
+
+    def _make_sure(self) -> None:
+        """Look whether what was written in a block is there still; else nothing counts that was made of it. Behind the end of the block once."""
+        if not self._ending.unsure:
+            return
+        self._ending.unsure = self.store.in_block
+        if not self._stands(self._ending.last):
+            self._take_back(self.store.last(self.dialog_id))
+        if not self._ending.unsure:
+            self._tell()
+
+    def _stands(self, last: Header) -> bool:
+        try:
+            return last.seq < 0 or self.store.header(self.dialog_id, last.seq) == last
+        except UnknownHandle:
+            return False
+
+    def _take_back(self, now: Header) -> None:
+        """Know only what the store has."""
+        self._ending.taken_back(now)
 
     def _held(self, last: Header | None = None) -> tuple[Stretch, ...]:
         """Give all that the dialog holds, its own entries last: up to the newest one that is known, or was at a moment."""
@@ -227,6 +248,7 @@ class Branch:
 
     def reload(self) -> Self:
         """Take note of what other writers have appended, and give the dialog itself."""
+        self._make_sure()
         notes = self._ending.notes
         while not self._ending.read(self.store.last(self.dialog_id), notes):
             notes = self._ending.notes  # another thread wrote through this object since
@@ -256,5 +278,8 @@ class Branch:
         return Place(dialog=found.dialog, seq=found.seq, block=found.block)
 
     def _tell(self) -> None:
-        if self._follower is not None:
+        """Let what follows follow; behind the end of a block, for until then nothing is there."""
+        if self.store.in_block:
+            self._ending.unsure = True
+        elif self._follower is not None:
             self._follower.follow(self.store, self._node, self._last.seq)

@@ -15,11 +15,13 @@ class Ending:
 
     Attributes:
         last: Its header.
+        unsure: Whether some of it was written, or read, inside a block of the store that may still take it back.
     """
 
     def __init__(self, last: Header) -> None:
         """Begin with what the store has."""
         self.last = last
+        self.unsure = False
         self._beside = last  # the newest that was written beside the turn, perhaps behind something of the turn that is not known yet
         self._notes = 0
         self._lock = OwnLock()
@@ -47,6 +49,12 @@ class Ending:
         self._notes += 1
         if self._beside.seq > self.last.seq and self._beside.turn_head == self.last.turn_head:
             self.last = self._beside
+
+    def taken_back(self, last: Header) -> None:
+        """Take note of what the store has in the place of what is known here."""
+        with self._lock:
+            self.last = self._beside = last
+            self._notes += 1
 
     def read(self, header: Header, notes: int) -> bool:
         """Take note of what the store had, unless something was taken note of since it was asked; then False, and it is to be asked again.

@@ -12,7 +12,7 @@ from palaver.context import DEFAULT_POLICY, Composed
 from palaver.context.triggers import Figures
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, now
-from palaver.log import Entry, Handle, Node
+from palaver.log import Entry, Handle, Header, Node
 from palaver.messages import Content
 from palaver.prompts import Runtime
 from palaver.session.calls.booking import Books, rates_of
@@ -46,10 +46,18 @@ class SeenBranch(Branch):
 
     def __init__(self, store: Store, node: Node, follower: Follower | None) -> None:
         super().__init__(store, node, follower)
-        self._folding = Folding(store, node)
-        self._call: Latest | None = None
-        self._books = Books(store, node.dialog_id)
         self._compiled = Compiled()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Keep nothing of views and calls yet."""
+        self._folding = Folding(self.store, self._node)
+        self._call: Latest | None = None
+        self._books = Books(self.store, self.dialog_id)
+
+    def _take_back(self, now: Header) -> None:
+        super()._take_back(now)
+        self._begin()
 
     @property
     @abstractmethod
