@@ -180,3 +180,21 @@ def test_a_model_without_a_price_has_none() -> None:
     found = rates_of(_MODEL, 1_790_000_000.0)
     assert found is not None
     assert found.cache_read < found.input
+
+
+@pytest.mark.parametrize(("after", "why"), [(None, "kept"), (299.0, "kept"), (301.0, "cold")])
+def test_a_log_without_calls_is_cold_when_nobody_answered_for_longer(after: float | None, why: str) -> None:
+    """Of a session that was imported no call is recorded: its cache was last used when the model, or a tool, said something last."""
+    dialog = Session.create(MemoryStore(), "imported").root
+    dialog.put_text("Read the pages.")
+    for number in range(5):
+        call = ToolCallContent(id=f"c{number}", name="read", args={"page": number})
+        answer = AssistantMessage(contents=(call,), response_id=f"r{number}")
+        dialog.append(
+            [answer, ToolMessage.from_result(ToolResultContent(id=call.id, name="read", content=_PAGES[number]))]
+        )
+    last = dialog.store.last(dialog.dialog_id).at
+    dialog.put_text("And now?")
+    composed = dialog.compose(_POLICY, model=_MODEL, when=None if after is None else last + after)
+    assert _why(composed) == why
+    assert bool(composed.plan.rewrites) == (why == "cold")

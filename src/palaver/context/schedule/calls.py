@@ -111,12 +111,15 @@ class Calls:
         now: When the next one will be made; None where that is not known: then no cache is taken for cold because of it.
         model: The model that it will ask, or empty.
         sent: What the newest call was sent; None where that is not known.
+        answered: When the model, or a tool, said something last; None where that is not known. In a log without calls, such as one that was
+            imported, the cache was last used then.
     """
 
     made: Sequence[Called] = ()
     now: float | None = None
     model: str = ""
     sent: View | None = None
+    answered: float | None = None
 
     @cached_property
     def _made(self) -> Made:

@@ -43,11 +43,11 @@ class Before:
         else:
             following = self._at(index + 1)
             then, model = (None, "") if following is None else (following.at, following.model)
-        if before is not None:
-            if model and before.model and model != before.model:
-                return 0, Why.LOST
-            if then is not None and prices.cold(then - before.at):
-                return 0, Why.COLD
+        if before is not None and model and before.model and model != before.model:
+            return 0, Why.LOST
+        used = before.at if before is not None else self._calls.answered if last else None
+        if then is not None and used is not None and prices.cold(then - used):
+            return 0, Why.COLD
         return (self._broken(), Why.LOST) if last else (None, Why.LOST)
 
     def _at(self, index: int) -> Called | None:

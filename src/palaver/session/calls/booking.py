@@ -63,7 +63,7 @@ class Books:
         """
         made = self._read(spans)
         sent = self._last_sent(made)
-        calls = Calls(made, now, model, sent)
+        calls = Calls(made, now, model, sent, answered=None if made else answered_at(self.store, spans))
         known = replace(ledger, anchor=self._anchor(made, sent), calls=calls, branches=self._sharing(spans, now))
         return self.measuring(known, model)
 
@@ -160,6 +160,18 @@ class Books:
             others = self._nodes = [node for node in nodes if node.dialog_id != self.dialog_id]
             self._asked = 0
         return others
+
+
+_ANSWERS = frozenset({"assistant", "tool_call", "tool"})
+
+
+def answered_at(store: Store, spans: Sequence[Span]) -> float | None:
+    """Give the time of the model's newest words, or of a tool's; None where there are none. Since then its provider's cache has been going cold."""
+    for span in reversed(spans):
+        for header in store.headers(span.dialog, span.start, span.stop, reverse=True):
+            if header.kind == "message" and header.role in _ANSWERS:
+                return header.at
+    return None
 
 
 def _calls_in(store: Store, spans: Iterable[Span]) -> Iterator[Called]:

@@ -9,6 +9,7 @@ from palaver.context.summary import Breaker, Summarized
 from palaver.context.triggers import Figures, Fired
 from palaver.log import Compaction, Custom, Entry, Header, Span, decode_entry
 from palaver.messages import Usage, thaw
+from palaver.session.calls.booking import answered_at
 from palaver.store.protocol import Store
 from palaver.tokens import model_info
 from palaver.view import View
@@ -21,8 +22,6 @@ REJECTED = "palaver.compaction"
 
 _LONGEST = 400
 """Characters of a reason that are kept: an error of a provider may quote what it was sent."""
-
-_ANSWERS = frozenset({"assistant", "tool_call", "tool"})
 
 
 def attempt_of(trigger: Fired, focus: str, summarized: Summarized | None) -> Mapping[str, Any]:
@@ -94,11 +93,12 @@ def figures_of(view: View, size: int, store: Store, spans: Sequence[Span], at: f
         model: The model that counted, or empty.
     """
     newest = store.header(spans[-1].dialog, spans[-1].stop - 1) if spans else None
+    answered = answered_at(store, spans)
     return Figures(
         events=sum(1 if exchange.derived else exchange.messages for exchange in view.exchanges),
         tokens=size,
         window=model_info(model).context_window if model else 0,
-        idle=max(0.0, at - _answered(store, spans, at)),
+        idle=0.0 if answered is None else max(0.0, at - answered),
         compacted=_compacted(store, newest, spans),
     )
 
@@ -109,12 +109,3 @@ def _compacted(store: Store, newest: Header | None, spans: Sequence[Span]) -> in
         return 0
     entry = decode_entry(store.body(spans[-1].dialog, newest.view_base))
     return entry.tokens_after if isinstance(entry, Compaction) else 0
-
-
-def _answered(store: Store, spans: Sequence[Span], at: float) -> float:
-    """Give the time of the model's newest words, or of a tool's: since then its provider's cache has been going cold."""
-    for span in reversed(spans):
-        for header in store.headers(span.dialog, span.start, span.stop, reverse=True):
-            if header.kind == "message" and header.role in _ANSWERS:
-                return header.at
-    return at
