@@ -15,13 +15,20 @@ from palaver.store.postgres.connections import Block, Connection, Connections
 from palaver.store.postgres.faults import fault, read_only, unknown_outcome
 
 
+_TABLES: LiteralString = "sessions, dialogs, entries, blobs, sources, indexed, texts, tokens"
+_BESIDE_WRITERS: LiteralString = f"BEGIN; LOCK TABLE {_TABLES} IN ROW EXCLUSIVE MODE"
+_WITHOUT_WRITERS: LiteralString = f"BEGIN; LOCK TABLE {_TABLES} IN SHARE ROW EXCLUSIVE MODE"
+"""How a transaction of several statements begins: all take the same locks in the same order, in one journey, so that no writer and no erasure
+waits for another that waits for it; what is found in one is there when it ends."""
+
+
 def reading(pool: Connections) -> AbstractContextManager[Connection]:
     """Lend a connection for reading; inside a block of this thread, the one that sees what was written in it."""
     block = pool.block()
     return _Lent(pool) if block is None else _Shared(pool, block.connection)
 
 
-def writing(pool: Connections, begin: LiteralString = "BEGIN") -> AbstractContextManager[Connection]:
+def writing(pool: Connections, begin: LiteralString = _BESIDE_WRITERS) -> AbstractContextManager[Connection]:
     """Lend a connection for one write transaction, or, inside a block of this thread, for one step of it."""
     refuse_if_read_only(pool)
     block = pool.block()
@@ -45,17 +52,11 @@ def refuse_if_read_only(pool: Connections) -> None:
         raise read_only(pool.place)
 
 
-_TABLES: LiteralString = "sessions, dialogs, entries, blobs, sources, indexed, texts, tokens"
-_BESIDE_WRITERS: LiteralString = f"BEGIN; LOCK TABLE {_TABLES} IN ROW EXCLUSIVE MODE"
-_WITHOUT_WRITERS: LiteralString = f"BEGIN; LOCK TABLE {_TABLES} IN SHARE ROW EXCLUSIVE MODE"
-
-
 @contextmanager
 def together(pool: Connections, *, alone: bool = False) -> Iterator[None]:
     """Make one transaction of the writes of this thread inside the block.
 
-    The block and an erasure keep each other out from the first moment on: what is found in the block, a payload say, is there when the block
-    ends. All take the same locks in the same order, in one journey, so that none waits for another that waits for it.
+    The block and an erasure keep each other out from the first moment on.
 
     Args:
         pool: The connections.
