@@ -21,7 +21,7 @@ from palaver.context.limits import bytes_over, limited, over_limits, require_lim
 from palaver.context.measure import Meter, Size
 from palaver.context.record.carried import carried
 from palaver.context.record.notice_of import NoticeOf
-from palaver.context.record.running import SHARE, holding, line_for, released, standing
+from palaver.context.record.running import SHARE, carrying, holding, line_for, released, standing
 from palaver.errors import InfeasibleBudget, InvalidInput
 from palaver.tokens import Budget, Counter, Rates
 from palaver.view import Insert, Plan, View, apply
@@ -110,10 +110,7 @@ def compose(
     books = (ledger or Ledger(meter=Meter(counter))).reading(view)
     room = budget if books.anchor is None else books.anchor.within(budget, books.meter)
     place = None if policy.complete else standing(view)
-    if place is None:
-        return _fitted(view, policy, budget, room, books, prices)
-    tokens = books.meter.exchange(view.exchanges[place])
-    if _has_room(tokens, view, room, books):
+    if place is not None and _has_room(books.meter.exchange(view.exchanges[place]), view, room, books):
         try:
             made = _fitted(holding(view, place), policy, budget, room, books, prices)
         except InfeasibleBudget:
@@ -121,7 +118,19 @@ def compose(
         else:
             return _let_go(made, view, place, books)
     made = _fitted(view, policy, budget, room, books, prices)
-    return _announced(made, view, place, tokens, room, books)
+    gone = carrying(view) if place is None else place
+    told = _announced(made, view, gone, room, books)
+    if told is not None:
+        return told
+    try:  # what says that the summary had to leave has no room: so little more goes for it, where it can
+        less = replace(room, max_tokens=max(room.max_tokens - _FOR_LINE, 1))
+        return _announced(_fitted(view, policy, budget, less, books, prices), view, gone, room, books) or made
+    except InfeasibleBudget:
+        return made
+
+
+_FOR_LINE = 150
+"""Tokens of a budget that hold the line for a summary without room, also where a third of them is a buffer."""
 
 
 def _has_room(tokens: int, view: View, room: Budget, books: Ledger) -> bool:
@@ -138,11 +147,13 @@ def _let_go(made: Composed, view: View, place: int, books: Ledger) -> Composed:
     return replace(made, view=final, floor=floor(view, books.meter))
 
 
-def _announced(made: Composed, view: View, place: int, tokens: int, room: Budget, books: Ledger) -> Composed:
-    """Have the view say that the running summary had to leave, where there is room for that and nothing says it."""
+def _announced(made: Composed, view: View, place: int | None, room: Budget, books: Ledger) -> Composed | None:
+    """Have the view say that the running summary had to leave, where nothing says it; None where there is no room for that."""
     last = made.fallback or made.plan
     before = min((each.before for each in last.inserts), default=min((drop.index for drop in last.drops), default=None))
-    line = None if before is None else line_for(view, place, made.view, before, tokens)
+    if place is None or before is None:
+        return made
+    line = line_for(view, place, made.view, before, books.meter.text)
     if line is None:
         return made
     base = view
@@ -151,8 +162,8 @@ def _announced(made: Composed, view: View, place: int, tokens: int, room: Budget
     last = replace(last, inserts=(line, *last.inserts))
     final = apply(base, last, books.applied)
     after = books.meter.view(final)
-    if after.total > room.for_input:
-        return made
+    if after.total > room.for_input or bytes_over(final, room, books) > 0:
+        return None
     made = replace(made, fallback=last) if made.fallback else replace(made, plan=last)
     return replace(made, view=final, after=after)
 

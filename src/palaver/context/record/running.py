@@ -7,7 +7,7 @@ whole goes with the facts of whatever stands in its place, and the next summaris
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from palaver.context.record.carried import sources_of
@@ -19,10 +19,14 @@ from palaver.log import Span
 from palaver.messages import TextContent
 from palaver.view import Block, Exchange, Insert, Omission, Reason, View
 
-__all__ = ["SHARE", "holding", "line_for", "released", "running", "standing"]
+__all__ = ["SHARE", "carrying", "holding", "is_line", "line_for", "outdated", "released", "running", "standing"]
 
 SHARE = 4
 """At most a quarter of what a request may occupy is for the running summary; as much as for what else stands for exchanges that were left out."""
+
+
+_CARRIED = '"running":'
+_LINE = "[The summary so far, by a model, has no room here"
 
 
 def standing(view: View) -> int | None:
@@ -33,6 +37,16 @@ def standing(view: View) -> int | None:
 
 def _said(exchange: Exchange) -> bool:
     return any(running_of(block) is not None for block in exchange.blocks())
+
+
+def carrying(view: View) -> int | None:
+    """Give the index of the newest exchange whose facts carry a running summary that has no place of its own, or None."""
+    found = (
+        index
+        for index, x in enumerate(view.exchanges)
+        if x.derived and any(_CARRIED in each.facts for each in x.blocks())
+    )
+    return max(found, default=None)
 
 
 def running(view: View, *, shown: bool = False) -> str:
@@ -47,6 +61,18 @@ def running(view: View, *, shown: bool = False) -> str:
         return "" if place is None else text_of(view.exchanges[place])
     facts = Recorder().take(x for x in view.exchanges if x.derived).facts()
     return facts.running.text if facts.running is not None else ""
+
+
+def outdated(view: View) -> frozenset[int]:
+    """Give the exchanges that a new summary takes the place of: the one before, and lines that say that it had no room."""
+    place = standing(view)
+    lines = {index for index, x in enumerate(view.exchanges) if x.derived and is_line(text_of(x))}
+    return frozenset(lines if place is None else lines | {place})
+
+
+def is_line(text: str) -> bool:
+    """Tell whether a text is the line for a summary that had no room."""
+    return text.startswith(_LINE)
 
 
 def text_of(exchange: Exchange) -> str:
@@ -71,28 +97,30 @@ def released(view: View, was: Exchange) -> View:
     return replace(view, exchanges=tuple(map(let_go, view.exchanges)))
 
 
-def line_for(view: View, place: int, final: View, before: int, tokens: int) -> Insert | None:
+def line_for(view: View, place: int, final: View, before: int, count: Callable[[str], int]) -> Insert | None:
     """Give the line that says that a summary had to leave, with how to have back what it was made from; None where something says so already.
 
     Args:
         view: The view in which it stood.
-        place: Where.
+        place: Where, or what carried it.
         final: The view without it.
         before: Where the line is to be put.
-        tokens: The size of the summary.
+        count: Counts tokens.
     """
     was = view.exchanges[place]
-    if was.turns in (x.turns for x in final.exchanges) or any(RUNNING in text for text in _derived(final)):
+    told = Recorder().take([was]).facts().running
+    said = any(RUNNING in text or _LINE in text for text in _derived(final))
+    if told is None or said or was.turns in (x.turns for x in final.exchanges):
         return None
     sources = sources_of([was])
     gone = [Omission(reason=Reason.FOLDED, span=Span(run.dialog, run.start, run.stop)) for run in sources]
     where = f"; recall {ranges(gone)}" if gone else ""
     return Insert(
         before=before,
-        text=f"[The summary so far, by a model, has no room here ({tokens:,} tokens){where}]",
+        text=f"{_LINE} ({count(told.text):,} tokens){where}]",
         label="notice",
         sources=sources,
-        facts=Facts(running=Recorder().take([was]).facts().running).to_json(),
+        facts=Facts(running=told).to_json(),
         trust=min(block.trust for block in was.blocks()),
     )
 

@@ -33,7 +33,7 @@ _MEANT = {
 }
 
 _USER, _SO_FAR, _TOLD = "user-words", "summary-so-far", "conversation"
-_TAG = re.compile(rf"<(?=/?\s*(?:{_USER}|{_SO_FAR}|{_TOLD})\b)", re.IGNORECASE)
+_TAG = re.compile(rf"<(?=\s*/?\s*(?:{_USER}|{_SO_FAR}|{_TOLD})\b)", re.IGNORECASE)
 
 
 def escaped(text: str) -> str:

@@ -67,7 +67,7 @@ class Retention:
     Attributes:
         kept: The values that are said.
         lost: Those that are not, in the order in which they matter.
-        own: How many of them the summary itself says.
+        own: How many values the summary itself says, of these or of others that were said.
     """
 
     kept: tuple[str, ...]
@@ -122,12 +122,16 @@ def _newest(texts: Iterable[Left]) -> list[str]:
 
 def _in(left: Left) -> tuple[str, ...]:
     """Give the values of one text. A bare number that a tool put out may be of anything; one that somebody repeated is not."""
-    found = dict.fromkeys(distinctive(left.text))
     if left.output:
-        return tuple(found)[:_OF_OUTPUT]
+        return distinctive(left.text)[:_OF_OUTPUT]
+    return _all(left.text)[:_OF_WORDS]
+
+
+def _all(text: str) -> tuple[str, ...]:
+    found = dict.fromkeys(distinctive(text))
     for pattern in (_NUMBER, _ID):
-        found.update(dict.fromkeys(match[0].strip() for match in pattern.finditer(left.text)))
-    return tuple(found)[:_OF_WORDS]
+        found.update(dict.fromkeys(match[0].strip() for match in pattern.finditer(text)))
+    return tuple(found)
 
 
 def retention(text: str, wanted: tuple[str, ...], beside: str = "") -> Retention:
@@ -138,11 +142,18 @@ def retention(text: str, wanted: tuple[str, ...], beside: str = "") -> Retention
         wanted: The values.
         beside: What stands beside it.
     """
-    own, other = " ".join(text.split()), " ".join(beside.split())
-    mine = frozenset(value for value in wanted if _says(own, value))
-    kept = tuple(value for value in wanted if value in mine or _says(other, value))
+    said = " ".join(f"{text}\n{beside}".split())
+    kept = tuple(value for value in wanted if _says(said, value))
     there = frozenset(kept)
-    return Retention(kept, tuple(value for value in wanted if value not in there), len(mine))
+    own = sum(_says(" ".join(text.split()), value) for value in kept)
+    return Retention(kept, tuple(value for value in wanted if value not in there), own)
+
+
+def own_values(text: str, sources: Iterable[str]) -> int:
+    """Count the distinctive values that a text says and that were said: whatever it is about, it is about something."""
+    mine = frozenset(_all(text))
+    said = " ".join("\n".join(sources).split()) if mine else ""
+    return sum(_says(said, value) for value in mine)
 
 
 def _says(text: str, value: str) -> bool:

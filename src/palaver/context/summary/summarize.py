@@ -14,12 +14,13 @@ from palaver.context.compose import Composed
 from palaver.context.ledger import Ledger
 from palaver.context.record.carried import sources_of
 from palaver.context.record.facts import NOTHING, Facts
+from palaver.context.record.running import is_line
 from palaver.context.record.telling import untold
 from palaver.context.summary.asking import Heard, heard
 from palaver.context.summary.breaker import Breaker
 from palaver.context.summary.inventions import flagged, invented, mostly_invented
 from palaver.context.summary.request import HEADINGS, Summarizer
-from palaver.context.summary.retention import ENOUGH, Retention, compensation, retention, values
+from palaver.context.summary.retention import ENOUGH, Retention, compensation, own_values, retention, values
 from palaver.context.summary.scripts import foreign
 from palaver.context.summary.task import INPUT_TOKENS, Task, Wanted
 from palaver.context.summary.trying import SECONDS
@@ -128,7 +129,9 @@ def _held(task: Task, answer: Heard) -> Summarized:
     text, kept = _compensated(task, "\n\n".join(part for part in (answer.text, flagged(made_up)) if part))
     if kept.empty:
         total = len(kept.kept) + len(kept.lost)
-        return _without(task, answer, f"of {total} values that leave it says {kept.own}: it says next to nothing")
+        return _without(
+            task, answer, f"it says next to nothing: of {total} values that leave {len(kept.lost)} are lost"
+        )
     composed = _put_in(task, text)
     if composed.tokens_after > task.room:
         return _without(task, answer, "the view would not be small enough with it")
@@ -160,12 +163,12 @@ def _compensated(task: Task, text: str) -> tuple[str, Retention]:
     """Give a summary with what neither it nor the record says below it, and what is kept then."""
     beside = "\n".join(insert.text for insert in task.composed.plan.inserts if not insert.standing)
     wanted = values(task.facts, task.leaving())
-    kept, count = retention(text, wanted, beside), task.ledger.meter.text
+    own, kept, count = text, retention(text, wanted, beside), task.ledger.meter.text
     room = min(task.free - count(text), task.free // _COMPENSATION)
     if kept.share < ENOUGH and (more := compensation(kept.lost, room, count)):
         text = f"{text}\n\n{more}"
         kept = replace(retention(text, wanted, beside), own=kept.own)
-    return text, kept
+    return text, kept if not kept.empty else replace(kept, own=own_values(own, task.said()))
 
 
 def _put_in(task: Task, text: str) -> Composed:
@@ -179,8 +182,9 @@ def _put_in(task: Task, text: str) -> Composed:
         facts=NOTHING,
         trust=min(block.trust for exchange in task.gone for block in exchange.blocks()),
     )
-    old = () if task.replaced is None else (Drop(index=task.replaced, reason=Reason.FOLDED),)
-    plan = replace(plan, drops=(*plan.drops, *old), inserts=(summary, *map(_replaced, plan.inserts)))
+    old = (Drop(index=index, reason=Reason.FOLDED) for index in sorted(task.replaced))
+    beside = (_replaced(insert) for insert in plan.inserts if not is_line(insert.text))
+    plan = replace(plan, drops=(*plan.drops, *old), inserts=(summary, *beside))
     view = apply(task.start, plan)
     return replace(task.composed, view=view, plan=plan, after=meter.view(view))
 

@@ -11,7 +11,7 @@ from palaver.context.ledger import Ledger
 from palaver.context.record.carried import begun
 from palaver.context.record.facts import Facts
 from palaver.context.record.recorder import Recorder
-from palaver.context.record.running import SHARE, running, standing
+from palaver.context.record.running import SHARE, outdated, running
 from palaver.context.record.telling import told
 from palaver.context.summary.breaker import Breaker
 from palaver.context.summary.request import HEADINGS, SummaryRequest, escaped
@@ -87,8 +87,8 @@ class Task:
         view: The view that was composed.
         composed: What `compose` gave for it.
         start: The view that the plan was made for.
-        replaced: The exchange of the running summary, which the plan leaves in and a new one replaces; None where there is none.
-        gone: The exchanges that leave, with that one.
+        replaced: What the plan leaves in and a new summary replaces: the running one.
+        gone: The exchanges that leave, with that.
         told: What is new of them, as text.
         ledger: The books, with what the log says of constraints.
         wanted: How the summary is wanted.
@@ -104,7 +104,7 @@ class Task:
     view: View
     composed: Composed
     start: View
-    replaced: int | None
+    replaced: frozenset[int]
     gone: tuple[Exchange, ...]
     told: tuple[str, ...]
     ledger: Ledger
@@ -124,11 +124,9 @@ class Task:
         for plan in composed.limits:
             start = apply(start, plan)
         dropped = {drop.index for drop in composed.plan.drops}
-        place = standing(start)
-        replaced = None if place in dropped else place
-        leaving = dropped if replaced is None else dropped | {replaced}
-        gone = tuple(start.exchanges[index] for index in sorted(leaving))
-        old = 0 if replaced is None else books.meter.exchange(start.exchanges[replaced])
+        replaced = outdated(start) - dropped
+        gone = tuple(start.exchanges[index] for index in sorted(dropped | replaced))
+        old = sum(books.meter.exchange(start.exchanges[index]) for index in replaced)
         spared = composed.tokens_before - composed.tokens_after + old
         share = max(budget.for_input // SHARE, _LEAST)
         free = min(budget.for_input - composed.tokens_after + old, spared // 2, share)
