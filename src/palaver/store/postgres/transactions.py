@@ -14,7 +14,6 @@ from palaver.errors import StoreError
 from palaver.store.postgres.connections import Block, Connection, Connections
 from palaver.store.postgres.faults import fault, read_only, unknown_outcome
 
-
 _TABLES: LiteralString = "sessions, dialogs, entries, blobs, sources, indexed, texts, tokens"
 _BESIDE_WRITERS: LiteralString = f"BEGIN; LOCK TABLE {_TABLES} IN ROW EXCLUSIVE MODE"
 _WITHOUT_WRITERS: LiteralString = f"BEGIN; LOCK TABLE {_TABLES} IN SHARE ROW EXCLUSIVE MODE"
