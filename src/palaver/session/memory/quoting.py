@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ from palaver.messages.said import words_of
 from palaver.session.reading.recalling import recall, whole
 from palaver.store.protocol import Store
 
-__all__ = ["LONGEST_PAGE", "Quote", "page", "quotes", "spelt"]
+__all__ = ["LONGEST_PAGE", "Quote", "enclosed", "page", "quotes", "spelt"]
 
 LONGEST_PAGE = 20_000
 """Characters that one call of a tool gives back at most."""
@@ -38,7 +38,6 @@ _RUN = re.compile(
     r"(?P<first>(?P<dialog>[^:\s]+):\d{1,12})(?:\s*-\s*(?:(?P=dialog):)?| to (?P=dialog):)(?P<last>\d{1,12})\Z"
 )
 _LOOSE = re.compile(r"(?P<dialog>[0-9A-Za-z]{4,32})\s*[:/#.]\s*(?P<seq>\d{1,12})(?:\s*[:/#.]\s*(?P<block>\d{1,6}))?")
-_TAG = re.compile(r"<(?=/?\s*recalled\b)", re.IGNORECASE)
 _LONGEST_HANDLE = 120
 _WHERE = "list_omitted and search_history give handles."
 _MOST_ENTRIES = 200
@@ -232,12 +231,23 @@ def page(found: Iterable[Quote], offset: int, limit: int) -> str:
 
 
 def _marked(quote: Quote, start: int, stop: int) -> str:
-    part = quote.text[start:stop]
-    about = (
-        f'handle="{quote.handle}" what="{_attribute(quote.what)}" by="{quote.by}" trust="{quote.trust.name.lower()}"'
+    about: dict[str, object] = {
+        "handle": quote.handle,
+        "what": quote.what,
+        "by": quote.by,
+        "trust": quote.trust.name.lower(),
+    }
+    cut: dict[str, object] = (
+        {} if (start, stop) == (0, len(quote.text)) else {"characters": f"{start}-{stop} of {len(quote.text)}"}
     )
-    cut = "" if (start, stop) == (0, len(quote.text)) else f' characters="{start}-{stop} of {len(quote.text)}"'
-    return f"<recalled {about}{cut}>\n{_TAG.sub('&lt;', part)}\n</recalled>"
+    return enclosed("recalled", about | cut, quote.text[start:stop])
+
+
+def enclosed(mark: str, about: Mapping[str, object], text: str) -> str:
+    """Give a text between marks that say what it is; nothing in it can end them, nor begin others like them."""
+    facts = " ".join(f'{name}="{_attribute(str(value))}"' for name, value in about.items())
+    inside = re.sub(rf"<(?=/?\s*{mark}\b)", "&lt;", text, flags=re.IGNORECASE)
+    return f"<{mark} {facts}>\n{inside}\n</{mark}>"
 
 
 def _attribute(text: str) -> str:

@@ -5,6 +5,7 @@ Without a dialog they work on the one in which they are called, so that an agent
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -110,7 +111,7 @@ def _by_word(dialog: Held, query: str, session_id: SessionId) -> str:
 def _hit_line(hit: Hit, *, here: bool) -> str:
     said = " ".join(hit.snippet.replace(OPEN, "").replace(CLOSE, "").split())
     where = "" if here else ", on another branch"
-    return f'{hit.handle} ({hit.role or hit.kind}{where}): "{said}"'
+    return f"{hit.handle} ({hit.role or hit.kind}{where}): {json.dumps(said, ensure_ascii=False)}"
 
 
 _OURS = frozenset({"recall", "search_history", "list_omitted", "conversation_search"})

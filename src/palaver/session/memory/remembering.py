@@ -8,7 +8,7 @@ from typing import Any
 from palaver.session.memory.archive import ArchivalMemory, Passage
 from palaver.session.memory.blocks import CoreMemory, MemoryBlock
 from palaver.session.memory.offering import FEW, MOST, QUOTED, atold, dialog_of, further, told, tool, who
-from palaver.session.memory.quoting import LONGEST_PAGE
+from palaver.session.memory.quoting import LONGEST_PAGE, enclosed
 from palaver.session.memory.whose import SubjectMemory
 from palaver.tools import CallContext, Function
 
@@ -121,6 +121,6 @@ def _page(lines: Iterable[str]) -> list[str]:
 
 
 def _passage(passage: Passage) -> str:
-    tags = f" [{', '.join(passage.tags)}]" if passage.tags else ""
-    by = f", by {passage.by}" if passage.by else ""
-    return f"{passage.handle} ({passage.score:.2f}{by}){tags}: {passage.text}"
+    about: dict[str, object] = {"handle": passage.handle, "score": f"{passage.score:.2f}", "by": passage.by}
+    about["tags"] = ", ".join(passage.tags)
+    return enclosed("passage", {name: value for name, value in about.items() if value}, passage.text)
