@@ -134,6 +134,7 @@ class SqliteBackend(Backend):
     def age_payloads(self, seconds: float) -> None:
         """Turn their clocks back."""
         connection = apsw.Connection(str(self.path))
+        connection.set_busy_timeout(60_000)
         connection.execute("UPDATE blob_times SET at = at - ?", (seconds,))
         connection.close()
 

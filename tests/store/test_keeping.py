@@ -3,28 +3,33 @@
 import json
 from base64 import b64encode
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from io import BytesIO
 from pathlib import Path
+from random import Random
+from threading import Thread
 from typing import Any, cast
 
 import pytest
 
-from palaver import Dialog, Session, rebuild
+from palaver import Dialog, Session, erase, rebuild
 from palaver.agent.inbox import beside
-from palaver.errors import StoreBusy, StoreError
+from palaver.errors import Erased, StoreBusy, StoreError
+from palaver.ids import BlobId
 from palaver.log import Inbox
 from palaver.messages import ImageContent, TextContent, UserMessage
-from palaver.store import MemoryStore, SqliteStore, Store
+from palaver.store import MemoryStore, SqliteStore, Store, verify_store
 from palaver.store.copying import copy_store
-from palaver.store.erasing import Erasing, named_in
+from palaver.store.erasing import Erasing, Stray, named_in
 from palaver.store.keeping import keeping
 from palaver.store.postgres import PostgresStore
+from palaver.store.sweeping import LEAST_AGE, SweepPlan, sweep
 from palaver.testing.store_laws import Begun, begin
 from palaver.transcripts import Importer, export_bundle, import_bundle
 from palaver.transcripts.repair import repair
 from tests import postgres
-from tests.store.postgres_backend import emptied
+from tests.store.backends import SqliteBackend
+from tests.store.postgres_backend import PostgresBackend, emptied
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(40)
 LOOK = UserMessage(contents=(TextContent("Look."), ImageContent(images=(PNG,))))
@@ -70,19 +75,19 @@ class Rivalled:
                 eraser.remove_blobs(loose)
             self.taken += len(loose)
 
-    def lost(self) -> int:
-        """Count what is named and not there."""
-        store = self._store
-        named = set()
-        for record in (*store.sessions(), *store.sessions(trashed=True)):
-            for node in store.nodes(record.session_id):
-                named |= {one for _, body in store.bodies(node.dialog_id) for one in named_in(body)}
-            for source in store.sources(record.session_id):
-                assert source.raw is not None
-                assert source.index is not None
-                named |= {source.raw, source.index, *json.loads(store.blob(source.raw))["pieces"]}
-        assert named
-        return sum(not store.has_blob(one) for one in named)
+
+def missing(store: Store) -> set[BlobId]:
+    """Give what is named and not there."""
+    named: set[BlobId] = set()
+    for record in (*store.sessions(), *store.sessions(trashed=True)):
+        for node in store.nodes(record.session_id):
+            named.update(*(named_in(body) for _, body in store.bodies(node.dialog_id)))
+        for source in store.sources(record.session_id):
+            assert source.raw is not None
+            assert source.index is not None
+            named |= {source.raw, source.index, *json.loads(store.blob(source.raw))["pieces"]}
+    assert named
+    return {one for one in named if not store.has_blob(one)}
 
 
 @pytest.fixture
@@ -126,7 +131,7 @@ WRITERS: dict[str, Callable[[Rivalled, Path], object]] = {
 def test_what_is_named_is_there(rivalled: Rivalled, tmp_path: Path, writer: str) -> None:
     """Whatever writes: behind it, everything that is named is there, and what it repeats of others is, too."""
     WRITERS[writer](rivalled, tmp_path)
-    assert rivalled.lost() == 0
+    assert missing(cast("Store", rivalled)) == set()
 
 
 def test_a_bundle_of_which_something_was_taken_says_so(rivalled: Rivalled) -> None:
@@ -138,7 +143,7 @@ def test_a_bundle_of_which_something_was_taken_says_so(rivalled: Rivalled) -> No
     assert "again" in told.value.hint
     assert rivalled.taken
     assert import_bundle(cast("Store", rivalled), BytesIO(bundle).read).entries == 0
-    assert rivalled.lost() == 0
+    assert missing(cast("Store", rivalled)) == set()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -183,3 +188,72 @@ def _fails(store: Store, begun: Begun, payloads: list[bytes]) -> None:
     with keeping(store, payloads):
         begun.say(b"said")
         raise ZeroDivisionError
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_writers_erasures_and_sweeps_at_once(request: pytest.FixtureRequest, tmp_path: Path, kind: str) -> None:
+    """Threads with a handle each write the same few pictures, import them, erase sessions and sweep: what is named is there, and none waits for another in a circle."""
+    server = None if kind == "sqlite" else request.getfixturevalue("postgres_server")
+    backend = SqliteBackend(tmp_path / "store.db") if server is None else PostgresBackend(server)
+    backend.open().close()
+    told: list[str] = []
+
+    def again(number: int, act: Callable[[Erasing, Random], object]) -> None:
+        draw = Random(number)  # noqa: S311 - no secret
+        with closing(cast("Erasing", backend.open())) as store:
+            for _ in range(40):
+                try:
+                    act(store, draw)
+                except Erased:
+                    continue
+                except StoreBusy as busy:
+                    told.append(busy.message)
+
+    acts = [_writes, _writes, _imports(tmp_path), _imports(tmp_path), _erases, _sweeps(backend), _sweeps(backend)]
+    threads = [Thread(target=again, args=one) for one in enumerate(acts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not [words for words in told if "deadlock" in words]
+    with closing(backend.open()) as store:
+        assert list(verify_store(store)) == []
+        assert missing(store) == set()
+
+
+def _picture(draw: Random) -> bytes:
+    return PNG + bytes([draw.randrange(6)]) * 50
+
+
+def _writes(store: Erasing, draw: Random) -> None:
+    dialog = Session.create(store, "written").root
+    for _ in range(3):
+        dialog.put_image(_picture(draw))
+
+
+def _imports(folder: Path) -> Callable[[Erasing, Random], None]:
+    def imported(store: Erasing, draw: Random) -> None:
+        url = f"data:image/png;base64,{b64encode(_picture(draw)).decode()}"
+        path = folder / f"{draw.random()}.json"
+        said = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
+        path.write_text(json.dumps(said), encoding="utf-8")
+        list(Importer(store).import_path(path))
+
+    return imported
+
+
+def _erases(store: Erasing, draw: Random) -> None:
+    for record in list(store.sessions(limit=3)):
+        if draw.random() < 0.5:
+            erase(store, session=record.session_id, thorough=False)
+
+
+def _sweeps(backend: SqliteBackend | PostgresBackend) -> Callable[[Erasing, Random], None]:
+    def swept(store: Erasing, _draw: Random) -> None:
+        backend.age_payloads(2 * LEAST_AGE)
+        strays = tuple(Stray(one, 1, 2 * LEAST_AGE) for one in store.blob_ids())  # type: ignore[attr-defined]
+        sweep(store, SweepPlan(older_than=LEAST_AGE, strays=strays), thorough=False)
+
+    return swept
