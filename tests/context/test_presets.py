@@ -26,7 +26,9 @@ from palaver.context.presets import (
     SummarizationConfig,
     SWEAgent,
 )
+from palaver.context.schedule.calls import Called, Calls
 from palaver.errors import InvalidInput
+from palaver.log import Handle, Invocation, draft
 from palaver.messages import Message, ToolCallContent, UserMessage
 from palaver.testing.logs import Log, model, result, system, user
 from palaver.testing.policy_laws import hold
@@ -283,6 +285,75 @@ def test_r307_compaction_brings_the_five_files_back_that_were_worked_on_last() -
     ledger = Ledger(meter=Meter(COUNTER), files={"src/f8.py": "what it says now"}.get)
     again = compose(seen(log), planner(ClaudeCode()), Budget.of_input(9_000), COUNTER, ledger=ledger)
     assert any("what it says now" in text for text in texts(again.view))
+
+
+def test_r16_the_five_files_have_their_five_thousand_tokens_each() -> None:
+    """At the original's limit of 167,000: each of five large files has all but a few of its 5,000 tokens."""
+    page = "\n".join(f"line {n} of a long file" for n in range(1_200))
+    log = log_of(*(read(f"r{n}", f"src/f{n}.py", f"content of {n}\n{page}") for n in range(5)))
+    log.put(*(message for n in range(16) for message in run(f"c{n}", f"ls {n}", PAGE * 8)), user("go on"))
+    composed = fitted(seen(log), ClaudeCode(keep_results=100), 167_000)
+    files = [x for x in composed.view.exchanges if x.turns[0].blocks[0].derived == "file"]
+    sizes = [Meter(COUNTER).exchange(each) for each in files]
+    assert len(sizes) == 5
+    assert all(4_900 <= each <= 5_000 for each in sizes), sizes
+
+
+@pytest.mark.parametrize("tool", ["bash", "run_shell", "execute_bash", "shell", "exec_command", "local_shell"])
+def test_r16_old_results_are_cleared_whatever_a_harness_calls_its_shell(tool: str) -> None:
+    """The same work by a shell of another name: as many results are cleared, and nothing is folded; a tool of no such kind is left alone."""
+    view = seen(log_of(*(did(f"c{n}", tool, {"command": f"ls {n}"}, PAGE) for n in range(20))))
+    composed = fitted(view, ClaudeCode(), int(size(view) * 0.9))
+    assert len(composed.view.exchanges) == len(view.exchanges)
+    assert 5 <= sum(text == PAGE for text in texts(composed.view)) <= 7
+    other = seen(log_of(*(did(f"c{n}", "mcp__weather", {"town": f"t{n}"}, PAGE) for n in range(20))))
+    assert "clear" not in " ".join(fitted(other, ClaudeCode(), int(size(other) * 0.9)).plan.notes)
+
+
+def test_r16_after_an_hour_old_results_are_cleared_and_stay_so() -> None:
+    """60 minutes after the last call, far from every limit: all but the newest five; also in the requests that come then, which go on from it."""
+    dialog = Dialog(owner="a")
+    dialog.put_text("Make the tests pass.")
+    dialog.append([message for n in range(20) for message in run(f"c{n}", f"ls {n}")])
+    last = dialog.store.last(dialog.dialog_id).at
+
+    def shown(when: float | None) -> int:
+        composed = dialog.compose("claude-code", model="claude-sonnet-4-5", when=when)
+        return sum(text == PAGE for text in texts(composed.view))
+
+    assert [shown(None), shown(last + 3_000), shown(last + 3_700)] == [20, 20, 5]
+    never = dialog.compose({"type": "claude-code", "pause": None}, model="claude-sonnet-4-5", when=last + 9_000)
+    assert never.view == dialog.view()
+
+
+def test_r16_what_was_cleared_after_a_pause_is_composed_again_as_it_was_sent() -> None:
+    """A call after two hours, then others at once: each request goes on from the one before, although nothing was committed."""
+    log = log_of(*(run(f"c{n}", f"ls {n}") for n in range(12)))
+    calls: list[Called] = []
+
+    def called(at: float) -> None:
+        place = log.store.annotate(log.dialog, draft(Invocation(model="m"))[0])
+        calls.append(Called(Handle(log.dialog, place.seq), at, "m"))
+
+    def composed(now: float) -> list[str]:
+        ledger = Ledger(meter=Meter(COUNTER), calls=Calls(made=tuple(calls), now=now, model="m"))
+        made = compose(seen(log), planner(ClaudeCode()), Budget.of_input(100_000), COUNTER, ledger=ledger)
+        return texts(made.view)
+
+    called(0.0)
+    log.put(*run("x0", "ls"))
+    assert composed(60.0).count(PAGE) == 13
+    before = composed(7_300.0)
+    assert before.count(PAGE) == 5
+    called(7_300.0)
+    for turn in range(4):
+        log.put(*run(f"y{turn}", f"pwd {turn}"))
+        now = 7_360.0 + 60 * turn
+        after = composed(now)
+        assert after[: len(before)] == before
+        assert after.count(PAGE) == 6 + turn
+        before = after
+        called(now)
 
 
 # --- Manus, OpenCode, DCP ---------------------------------------------------------------------------------------------------

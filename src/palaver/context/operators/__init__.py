@@ -6,6 +6,7 @@ from palaver.context.operators.drop_oldest import DROP_OLDEST, Cut, dropping
 from palaver.context.operators.media import DEGRADE_MEDIA
 from palaver.context.operators.offload import OFFLOAD, offload
 from palaver.context.operators.operator import Edit, Loss, Operator, in_phases, in_row, together
+from palaver.context.operators.pause import after_pause
 from palaver.context.operators.properties import ALWAYS, Property, broken
 from palaver.context.operators.put_back import PUT_BACK, RECALLING, recalled_first
 from palaver.context.operators.reasoning import DROP_REASONING
@@ -32,6 +33,7 @@ __all__ = [
     "Mask",
     "Operator",
     "Property",
+    "after_pause",
     "broken",
     "cap",
     "clear",

@@ -42,12 +42,14 @@ class Clear:
         share: Which share of the results stays, the newest.
         exclude: Tools whose results stay.
         only: Tools whose results are cleared; empty for all.
+        which: Tells of a call whether its result may be cleared; None for all.
         words: What stands in the place of a result.
     """
 
     keep: int = 3
     share: float = 0.0
     only: frozenset[str] = frozenset()
+    which: Callable[[Act], bool] | None = None
     protect: int = 0
     turns: int = 0
     least: int = 0
@@ -74,6 +76,8 @@ class Clear:
         for act in reversed(acts):
             tool = act.tool.casefold()
             if tool in self.exclude or (self.only and tool not in self.only):
+                continue
+            if self.which is not None and not self.which(act):
                 continue
             own = ground.meter.block(act.answer.content)
             kept += 1

@@ -37,18 +37,28 @@ class Before:
     def free(self, index: int, prices: PriceSheet) -> tuple[int | None, Why]:
         """Give the exchange from which on the call after `index` writes everything anew anyway, and why; None where the cache holds."""
         last = index == len(self._view.exchanges) - 1
-        before = self._last() if last else self._at(self._newest[index])
-        if last:
-            then, model = self._calls.now, self._calls.model
-        else:
-            following = self._at(index + 1)
-            then, model = (None, "") if following is None else (following.at, following.model)
+        before, following = self._around(index)
+        model = following.model if following is not None else self._calls.model if last else ""
         if before is not None and model and before.model and model != before.model:
             return 0, Why.LOST
-        used = before.at if before is not None else self._calls.answered if last else None
-        if then is not None and used is not None and prices.cold(then - used):
+        pause = self.pause(index)
+        if pause is not None and prices.cold(pause):
             return 0, Why.COLD
         return (self._broken(), Why.LOST) if last else (None, Why.LOST)
+
+    def pause(self, index: int) -> float | None:
+        """Give the seconds that pass between the last call before the one that comes after `index`, and that one; None where nobody knows."""
+        last = index == len(self._view.exchanges) - 1
+        before, following = self._around(index)
+        then = following.at if following is not None else self._calls.now if last else None
+        used = before.at if before is not None else self._calls.answered if last else None
+        return None if then is None or used is None else then - used
+
+    def _around(self, index: int) -> tuple[Called | None, Called | None]:
+        """Give the last call before the one that comes after `index`, and that one, as far as they are recorded."""
+        if index == len(self._view.exchanges) - 1:
+            return self._last(), None
+        return self._at(self._newest[index]), self._at(index + 1)
 
     def _at(self, index: int) -> Called | None:
         return self._called[index] if index >= 0 else None
