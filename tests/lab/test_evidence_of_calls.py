@@ -206,6 +206,11 @@ def test_what_is_shortened_or_brought_back_is_content(held: Held) -> None:
     assert "90001" in held.quoted(again)
 
 
+def test_what_is_searched_is_whole_from_the_beginning(held: Held) -> None:
+    """How rare a word is does not depend on which policy was replayed before: a search has all exchanges before any was."""
+    assert len(held.recording.index) == len(held.recording.trace.whole.exchanges) == len(held.last.exchanges) + 2
+
+
 # --- runs --------------------------------------------------------------------------------------------------------------------
 
 

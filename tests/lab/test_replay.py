@@ -238,6 +238,17 @@ def test_nothing_that_is_missing_is_free(tmp_path: Path) -> None:
     assert missing > 10
 
 
+def test_figures_do_not_depend_on_who_else_is_compared(tmp_path: Path) -> None:
+    """A policy has the same rows alone, before and behind others, lookups and charges included; but for the time that it took."""
+    path = coding(tmp_path / "one.jsonl")
+    found = []
+    for number, policies in enumerate((("aider",), ("lllm", "aider"), ("aider", "lllm"))):
+        run(tmp_path / str(number), path, policies=policies, budget=4_000)
+        found.append([replace(row, planning=0.0) for row in rows(tmp_path / str(number), "aider")])
+    assert found[0] == found[1] == found[2]
+    assert sum(row.recalls for row in found[0]) > 3
+
+
 def test_stand_ins_bracket_what_a_summary_is_worth(tmp_path: Path) -> None:
     """With the oracle no fewer references are in view than with nothing, and each is declared."""
     found = run(

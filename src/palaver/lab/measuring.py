@@ -36,7 +36,7 @@ class Recording:
         trace: Its calls.
         things: What its views are asked for.
         looks: What its exchanges show.
-        index: Its exchanges, to be searched.
+        index: Its exchanges, to be searched: all of them from the beginning, so that what a search finds does not depend on who searched before.
         outputs: The tokens of each response.
         media: Gives the bytes of a picture or sound by its digest.
     """
@@ -279,8 +279,6 @@ class Measured:
     def _found(self, step: Step, missing: set[str], shown: Collection[Handle | None]) -> frozenset[int]:
         """Search what the view leaves out for the words of the next step that the model knows."""
         log, index = step.log.exchanges, self._recording.index
-        for exchange in log[len(index) :]:
-            index.add("\n".join(words(block.content) for block in exchange.blocks()))
         response = self._recording.trace.responses[step.call.first]
         asked = "\n".join(words(block.content) for block in response.turns[0].blocks if _spoken(block.content))
         for name in sorted(missing, key=len, reverse=True):

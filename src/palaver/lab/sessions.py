@@ -17,7 +17,7 @@ from palaver.lab.optimum import Load, optimum
 from palaver.lab.prices import Sheet
 from palaver.lab.recorded import Trace, trace
 from palaver.lab.results import CallRow, Problem, ReplayRow, SessionRow
-from palaver.lab.things import things
+from palaver.lab.things import things, words
 from palaver.tokens import ModelCounter
 
 __all__ = ["Session", "measured", "replayed"]
@@ -82,11 +82,14 @@ def _recording(found: Trace, loaded: Loaded, counting: ModelCounter) -> Recordin
         call.output if call.output is not None else _written(found, looks, number)
         for number, call in enumerate(found.calls)
     )
+    index = Index()
+    for exchange in found.whole.exchanges:
+        index.add("\n".join(words(block.content) for block in exchange.blocks()))
     return Recording(
         trace=found,
         things=known,
         looks=looks,
-        index=Index(),
+        index=index,
         outputs=outputs,
         media=lambda digest: loaded.store.blob(BlobId(digest)),
     )
