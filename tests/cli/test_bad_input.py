@@ -155,7 +155,7 @@ MEASURED = """
 import resource, sys
 from palaver.cli import main
 from palaver.formats.records import MAX_LINE
-from palaver.cli.app import app
+from palaver.cli import imports
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 code = main()
 after = resource.getrusage(resource.RUSAGE_SELF)

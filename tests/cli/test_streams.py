@@ -16,12 +16,12 @@ from tests.formats.transcripts import Claude, call, text
 
 ENDS = """
 import os, signal, sys
-from palaver.cli import main
+from palaver.cli import imports, main
 signal.signal(signal.SIGPROF, lambda *_: os.kill(os.getpid(), getattr(signal, sys.argv[2])))
 signal.setitimer(signal.ITIMER_PROF, float(sys.argv[1]))
 sys.exit(main(sys.argv[3:]))
 """
-"""The entry point that gets a signal after so many seconds of its own work, so that no test waits."""
+"""The entry point, with the command loaded, that gets a signal after so many seconds of its own work, so that no test waits."""
 
 LIMITED = """
 import resource, sys
@@ -140,6 +140,16 @@ def test_standard_output_that_is_full(stocked: Palaver, words: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+@pytest.mark.parametrize(("words", "code"), [("sesions", 2), ("sessions --json", 0)])
+def test_streams_that_were_closed_from_the_start(stocked: Palaver, words: str, code: int, closed: str) -> None:
+    """Who closes a stream does not want what is written there: the command ends as ever, and nothing else is told."""
+    command = ["sh", "-c", f'exec "$@" {closed}', "sh", *PROGRAM, *words.split(), "--store", str(stocked.store)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert ran.returncode == code
+    assert "Traceback" not in ran.stderr
+
+
 def test_a_device_is_written_to_and_never_replaced(stocked: Palaver) -> None:
     """`--output /dev/full` fails as a full disk does, `/dev/null` takes everything, and both are devices afterwards."""
     full = stocked("export", "talk", "--to", "markdown", "-o", "/dev/full")

@@ -7,6 +7,7 @@ import sys
 import traceback
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -49,8 +50,11 @@ def _root(
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line and give its exit code; the entry point exits with it."""
     words = sys.argv[1:] if arguments is None else arguments
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed from the start: who does that does not want what is written there
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - as long as the process
+        elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a report on a terminal without Unicode
     try:
         code = _run(words)
