@@ -102,11 +102,12 @@ def _pictured(store: object) -> Dialog:
     return dialog
 
 
-def _imported(store: Rivalled, folder: Path) -> None:
-    url = f"data:image/png;base64,{b64encode(PNG).decode()}"
+def _imported(store: object, folder: Path, picture: bytes = PNG, name: str = "talk") -> None:
+    url = f"data:image/png;base64,{b64encode(picture).decode()}"
     said = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
-    (folder / "talk.json").write_text(json.dumps(said), encoding="utf-8")
-    list(Importer(cast("Store", store)).import_path(folder / "talk.json"))
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(said), encoding="utf-8")
+    list(Importer(cast("Store", store)).import_path(path))
 
 
 def _rebuilt(store: Rivalled, folder: Path) -> None:
@@ -234,14 +235,7 @@ def _writes(store: Erasing, draw: Random) -> None:
 
 
 def _imports(folder: Path) -> Callable[[Erasing, Random], None]:
-    def imported(store: Erasing, draw: Random) -> None:
-        url = f"data:image/png;base64,{b64encode(_picture(draw)).decode()}"
-        path = folder / f"{draw.random()}.json"
-        said = [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}]
-        path.write_text(json.dumps(said), encoding="utf-8")
-        list(Importer(store).import_path(path))
-
-    return imported
+    return lambda store, draw: _imported(store, folder, _picture(draw), str(draw.random()))
 
 
 def _erases(store: Erasing, draw: Random) -> None:
