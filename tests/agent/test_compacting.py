@@ -1,7 +1,7 @@
 """Agents that compact on their own, keep a core memory, and find again what left their view."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from palaver import AutoCompact, CoreMemory, MemoryStore, ModelSummarizer, Prompt, ScriptedProvider, Session
-from palaver.agent import Agent, Compacted
+from palaver.agent import Agent, Compacted, ProviderInvoker
 from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.context.summary import HEADINGS
 from palaver.context.triggers import EventCount, Fired, Idle, Own, Tokens
@@ -19,11 +19,13 @@ from palaver.ids import DialogId, new_session_id
 from palaver.log import Node
 from palaver.log.entries import Compaction, Instructions
 from palaver.models.openai import OpenAIProvider
+from palaver.prompts import Format
 from palaver.session.compaction.proposing import CompactionWish
 from palaver.session.memory import tools_for
 from palaver.store import SessionRecord
+from palaver.tokens import counter
 from palaver.tools.portal import run_sync
-from palaver.wire import Request
+from palaver.wire import Call, ProfileName, Request
 from tests.agent.helper import MODEL, calling, entries, kinds, scripted, sent
 from tests.agent.test_overflow import OVERFLOW, talkative
 from tests.peers.server import Peer
@@ -212,7 +214,9 @@ def test_a_summariser_that_is_down_costs_three_tries_and_no_turn() -> None:
         return await down(request)
 
     agent, _ = scripted(
-        ["ok"] * 6, compact=AutoCompact(triggers=(Tokens(limit=4_000),), summarizer=counting, budget=5_000)
+        ["ok"] * 6,
+        recall=False,
+        compact=AutoCompact(triggers=(Tokens(limit=4_000),), summarizer=counting, budget=5_000),
     )
     for number in range(6):
         talkative(agent, 4)
@@ -267,6 +271,118 @@ def test_a_model_summarises_from_the_agents_own_prefix_and_a_cheaper_one_from_a_
         (compaction,) = made(agent)
         assert compaction.attempt["summary"]["model"] == model
         assert "what was said of it" in str(theirs.requests[1].body["messages"])
+
+
+THINKING = {"max_tokens": 9_000, "temperature": 1.0, "thinking": {"type": "adaptive"}}
+
+
+@pytest.mark.parametrize("profile", ["anthropic", "openai-chat", "openai-responses", "gemini"])
+def test_the_request_for_a_summary_begins_as_the_agents_own_parameters_and_all(profile: ProfileName) -> None:
+    """Everything by which a provider caches is the same: tools, instructions, messages, parameters, and the choice of a tool where it counts."""
+    args: dict[str, Any] = dict(THINKING) if profile == "anthropic" else {"temperature": 0.5, "max_tokens": 900}
+    provider = ScriptedProvider([GOOD], profile=profile)
+    theirs = ScriptedProvider(["first", "ok"], profile=profile)
+    agent, _ = scripted(
+        ["unused"],
+        compact=AutoCompact(triggers=(Tokens(limit=6_000),), summarizer=ModelSummarizer(provider, MODEL)),
+        tools=tools_for("letta"),
+        model_args=args,
+    )
+    agent.llm_invoker = ProviderInvoker(theirs)
+    agent.receive("hello")
+    agent.respond()
+    talkative(agent)
+    agent.receive("go")
+    agent.respond()
+    before, (asked,) = theirs.requests[0].body, provider.requests
+    turns = {"openai-responses": "input", "gemini": "contents"}.get(profile, "messages")
+    own, other = unmarked(before), unmarked(asked.body)
+    assert other[turns][: len(own[turns])] == own[turns]
+    assert len(other[turns]) > len(own[turns])
+    rest = {name: value for name, value in other.items() if name not in {turns, "stream", "stream_options"}}
+    expected = {name: value for name, value in own.items() if name not in {turns, "stream", "stream_options"}}
+    if profile == "anthropic":
+        assert "tool_choice" not in rest
+    else:  # beside what is cached
+        rest.pop("tool_choice", None)
+        rest.pop("toolConfig", None)
+    assert rest == expected
+
+
+def test_who_must_call_a_tool_is_asked_for_a_summary_without() -> None:
+    """Where every answer of the agent's must be a call, there would be no summary: then the cache is not read."""
+    provider = ScriptedProvider([GOOD], profile="anthropic")
+    call = Call(model=MODEL, tool_choice="required", format=Format(list[int], "numbers"))
+    agent, _ = scripted(["ok"], tools=tools_for("letta"))
+    agent.receive("hello")
+    agent.respond()
+    view = agent.current_dialog.view()
+    run_sync(lambda: ModelSummarizer(provider, MODEL).sending(call)(SummaryRequest(view=view)))
+    assert provider.requests[0].body["tool_choice"] == {"type": "none"}
+    assert "output_config" not in provider.requests[0].body
+
+
+def test_what_a_summariser_reads_at_once_is_a_share_of_its_models_window() -> None:
+    """Three quarters of the window where it is known, the share that the policy names, and what the caller says before both."""
+    assert ModelSummarizer(ScriptedProvider([]), "gpt-4o").window == 128_000
+    assert ModelSummarizer(ScriptedProvider([]), "nobody-knows-it").window == 0
+
+    class Small:
+        """A model that reads little."""
+
+        window = 8_000
+
+        def __init__(self) -> None:
+            """Have been asked nothing."""
+            self.asked: list[SummaryRequest] = []
+
+        async def __call__(self, request: SummaryRequest) -> SummaryAnswer:
+            """Summarise."""
+            self.asked.append(request)
+            return await good(request)
+
+    def largest(**how: Any) -> int:  # noqa: ANN401 - the words of a compaction
+        """Give the size of the largest request."""
+        by = Small()
+        agent, _ = scripted(["ok"])
+        talkative(agent, 30)
+        agent.current_dialog.reload().put_text("and now?")
+        agent.current_dialog.compact(summarizer=by, budget=4_000, model="gpt-4o", **how)
+        return max(counter("gpt-4o").text(request.prompt()) for request in by.asked)
+
+    assert 4_000 < largest() <= 6_000
+    assert largest(input_tokens=3_000) <= 3_000
+    dynamiq = {"type": "dynamiq", "token_budget_ratio": 0.4}
+    assert 2_000 < largest(policy=dynamiq) <= 3_200
+    assert largest(policy=dynamiq, input_tokens=2_500) <= 2_500
+
+
+def test_r272_incremental_of_a_configuration_reaches_the_request() -> None:
+    """`incremental: false` of dynamiq: the second summary is made of all that was said, without the first; true, of what is new, with it."""
+    for incremental in (True, False):
+        agent, _ = scripted(["ok"])
+        told: list[SummaryRequest] = []
+
+        async def noting(request: SummaryRequest, told: list[SummaryRequest] = told) -> SummaryAnswer:
+            told.append(request)
+            return SummaryAnswer(text=f"{GOOD}\nround {len(told)}")
+
+        policy = {"type": "dynamiq", "incremental": incremental}
+        for number in range(2):
+            agent.current_dialog.put_text("the heron")
+            agent.current_dialog.put_text(f"heron {number}", role="assistant")
+            talkative(agent, 30)
+            agent.current_dialog.reload().compact(summarizer=noting, policy=policy, budget=4_000, model=MODEL).approve()
+        assert ("round 1" in told[-1].prompt()) is incremental
+        assert ("heron 0" in "".join(each.transcript for each in told[1:])) is not incremental
+
+
+def unmarked(body: Any) -> Any:  # noqa: ANN401 - JSON
+    """Give a body without the marks of what is to be cached: they stand at the newest, and are no part of what is compared."""
+    if isinstance(body, Mapping):
+        marks = {"cache_control", "prompt_cache_breakpoint"}
+        return {name: unmarked(value) for name, value in body.items() if name not in marks}
+    return [unmarked(each) for each in body] if isinstance(body, list | tuple) else body
 
 
 def test_where_the_prefix_is_too_long_a_model_summarises_from_a_text() -> None:

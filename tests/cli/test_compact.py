@@ -77,6 +77,28 @@ def test_a_model_may_summarise_and_a_bad_one_costs_nothing(long: Palaver) -> Non
     assert long("compact", "long", "--summarizer", "nobody/x").code == 3
 
 
+def test_r293_the_summary_of_a_preview_is_what_is_committed(long: Palaver) -> None:
+    """A preview that paid for a summary says how to have it; kept in a file, changed by hand and taken back, it is in the view word for word."""
+    script = long.file("two.json", json.dumps([GOOD, GOOD.replace("what was", "something else"), GOOD]))
+    shown = long("compact", "long", "--preview", "--summarizer", f"scripted:{script}")
+    assert "This summary is kept nowhere: --yes asks for another one." in shown.out
+    kept = long.file("summary.md", "")
+    before = newest(long)
+    shown = long("compact", "long", "--preview", "--summarizer", f"scripted:{script}", "--keep-summary", str(kept))
+    assert f"`--summary {kept} --yes` commits it as it stands." in shown.out
+    assert newest(long) == before
+    text = Path(kept).read_text(encoding="utf-8")
+    assert text.strip() == GOOD
+    Path(kept).write_text(text.replace("what was said", "WHAT I CHANGED"), encoding="utf-8")
+    row = long("compact", "long", "--yes", "--summary", str(kept), "--json").row()
+    assert (row["refused"], row["summary"].count("WHAT I CHANGED")) == ("", 6)
+    assert "WHAT I CHANGED" in long("view", "long").out
+    assert long("compact", "long", "--summary", str(kept), "--summarizer", "x/y").code == 2
+    assert long("compact", "long", "--summary", str(kept) + ".not").code == 3
+    bad = long.file("bad.md", "Sure!")
+    assert "none of the sections" in long("compact", "long", "--preview", "--summary", str(bad), "--budget", 1_500).out
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

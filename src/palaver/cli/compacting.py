@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -57,10 +58,29 @@ def compact(  # noqa: PLR0917 - the words of a command
             help="A model that summarises beside the record, such as openai/gpt-4o-mini.",
         ),
     ] = None,
+    summary: Annotated[
+        Path | None,
+        typer.Option(
+            "--summary",
+            metavar="FILE",
+            help="A summary that is there already, from --keep-summary or your own, in the place of a model's; - for standard input.",
+        ),
+    ] = None,
+    keep_summary: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep-summary", metavar="FILE", help="Write the model's summary there, so that --summary FILE commits it."
+        ),
+    ] = None,
     preview: Annotated[
         bool, typer.Option("--preview", help="Only show what would be done; the default where nobody can be asked.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")] = False,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Do it without asking; with --summarizer by a new summary, whatever a preview showed."
+        ),
+    ] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Take the newest compaction back.")] = False,
     dialog: DialogOption = None,
     model: Annotated[
@@ -71,30 +91,82 @@ def compact(  # noqa: PLR0917 - the words of a command
 ) -> int:
     """Make what the model sees smaller: shows what would go and what would stand for it, and asks.
 
+    A preview's summary is gone with it, and was paid for: --keep-summary writes it down, --summary takes it back as it stands.
     The log loses nothing, `palaver recall` brings back whatever left, and --undo takes the whole compaction back. Ends with 6, and the
     breakdown, when the budget cannot hold what must be sent.
     """
-    if preview + yes + undo > 1:
-        raise typer.BadParameter("--preview, --yes and --undo exclude each other.")
+    _require_one(preview=preview, yes=yes, undo=undo)
+    if summary is not None and (summarizer or keep_summary):
+        raise typer.BadParameter("--summary is in the place of --summarizer and --keep-summary.")
+    told = None if summary is None else _read(summary)
     with opened(store, writes=yes or undo) as source:
         found = Session.open(session, source)
         chosen = found.dialog(dialog_of(found, dialog))
         if undo:
             return _undo(chosen, json=json)
         summarises = None if summarizer is None else summarizer_of(summarizer, source)
-        made = chosen.compact(focus=focus, policy=by, budget=budget, summarizer=summarises, model=model)
-        if not json:
-            for line in lines_of(made):
-                output().print(line, soft_wrap=True, markup=False, highlight=False)
+        made = chosen.compact(focus=focus, policy=by, budget=budget, summarizer=summarises, model=model, summary=told)
+        if keep_summary is not None and made.summary:
+            _written(keep_summary, made.summary)
+        lines = [] if json else lines_of(made)
+        for line in lines:
+            output().print(line, soft_wrap=True, markup=False, highlight=False)
         agreed = yes or (not preview and not json and _agreed())
         entry = str(_approved(made)) if agreed else ""
         if json:
             print_json({**made.to_dict(), "entry": entry or None})
-        elif agreed:
-            output().print(f"Compacted by entry {entry}. `palaver compact --undo` takes it back.", soft_wrap=True)
-        else:
-            output().print("Nothing was written.")
+            return Exit.OK
+    for line in [_done(entry)] if agreed else [*_way_back(made, summarizer, keep_summary), "Nothing was written."]:
+        output().print(line, soft_wrap=True, markup=False, highlight=False)
     return Exit.OK
+
+
+def _require_one(**said: bool) -> None:
+    if sum(said.values()) > 1:
+        raise typer.BadParameter("--preview, --yes and --undo exclude each other.")
+
+
+def _done(entry: str) -> str:
+    return f"Compacted by entry {entry}. `palaver compact --undo` takes it back."
+
+
+def _way_back(made: CompactionPreview, summarizer: str | None, kept: Path | None) -> list[str]:
+    """Say how the summary that was shown can be committed: asked again, a model gives another one."""
+    if summarizer is None or not made.summary:
+        return []
+    if kept is not None:
+        return [f"The summary is in {kept}; `--summary {kept} --yes` commits it as it stands."]
+    return [
+        "This summary is kept nowhere: --yes asks for another one. --keep-summary FILE writes it down, --summary FILE --yes commits it."
+    ]
+
+
+def _read(file: Path) -> str:
+    """Read a summary.
+
+    Raises:
+        InvalidInput: The file cannot be read as text.
+    """
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            f"The summary cannot be read: {error}.", hint="Name a text file, or - for standard input."
+        ) from error
+
+
+def _written(file: Path, text: str) -> None:
+    """Write a summary down.
+
+    Raises:
+        InvalidInput: There is no such place.
+    """
+    try:
+        file.write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput(
+            f"The summary cannot be written down: {error}.", hint="Name a file in a folder that is there."
+        ) from error
 
 
 def summarizer_of(spec: str, store: Store) -> ModelSummarizer:
