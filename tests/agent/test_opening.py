@@ -158,10 +158,11 @@ class Counting(MemoryStore):
 
 
 def long_log(entries: int) -> Counting:
-    """Give a log of so many messages that no agent has had, whose newest checkpoint shows twenty."""
+    """Give a log of so many messages, questions and answers, that no agent has had, whose newest checkpoint shows twenty."""
     store = Counting()
     dialog = Session.create(store, "long", owner="clerk").root
-    dialog.record(*(MessageEntry(message=UserMessage.text(f"word {number}")) for number in range(entries)))
+    said = (AssistantMessage(content=f"{n}") if n % 2 else UserMessage.text(f"{n}") for n in range(entries))
+    dialog.record(*(MessageEntry(message=message) for message in said))
     view = fold(store, dialog.dialog_id)
     small = apply(view, Plan(policy="p", drops=tuple(Drop(index=index) for index in range(len(view.exchanges) - 20))))
     spans = held(store, dialog.dialog_id, view.at)
