@@ -370,6 +370,75 @@ def test_r308_the_oldest_half_of_the_results_goes_first() -> None:
     assert "recall" in texts(composed.view)[1]
 
 
+def planned_log(*first: Message, calls: int = 59) -> Log:
+    """Write a plan down, then work."""
+    log = log_of(first)
+    for n in range(calls):
+        log.put(*run(f"c{n}", f"ls {n}", PAGE[:1_200]))
+    return log
+
+
+TODO = "- [ ] measure the heron\n- [ ] draw it\n"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        write("w", "todo.md", TODO),
+        did("w", "create_file", {"path": "/home/user/todo.md", "content": TODO}),
+        did("w", "bash", {"command": f"cat > todo.md <<'EOF'\n{TODO}EOF"}),
+        did("w", "TodoWrite", {"todos": [{"content": "measure the heron", "status": "pending"}]}),
+        did("w", "update_plan", {"plan": [{"step": "measure the heron", "status": "in_progress"}]}),
+    ],
+)
+def test_r17_manus_recites_its_plan_in_the_tail(first: list[Message]) -> None:
+    """Written down at the first call, in whatever way: behind the record, before what was newest at the last edit, and not at the front only."""
+    view = seen(planned_log(*first))
+    composed = fitted(view, Manus(), 8_000)
+    places = [n for n, x in enumerate(composed.view.exchanges) if x.turns[0].blocks[0].derived == "plan"]
+    assert len(composed.view.exchanges) - 12 <= places[-1]
+    recital = composed.view.exchanges[places[-1]]
+    assert "measure the heron" in texts(View(dialog_id=view.dialog_id, at=0, exchanges=(recital,)))[0]
+    assert faults(composed.view) == []
+    for name in ("cat", "palaver"):
+        kept = fitted(view, made(name), 8_000).view
+        said = json.dumps(
+            [b.content.args for x in kept.exchanges for b in x.blocks() if isinstance(b.content, ToolCallContent)]
+        )
+        assert "measure the heron" in said
+
+
+def test_r17_the_plan_is_recited_as_it_stands_and_from_compaction_to_compaction() -> None:
+    """What was changed in a part of the file since is changed in the recital; committed, it is carried on although its file's call has left."""
+    log = planned_log(*write("w", "todo.md", TODO), calls=20)
+    edit = {"path": "todo.md", "old_str": "- [ ] measure", "new_str": "- [x] measure"}
+    log.put(*did("e", "str_replace_editor", {"command": "str_replace", **edit}))
+    for turn in range(3):
+        log.put(*(m for n in range(25) for m in run(f"d{turn}-{n}", f"pwd {n}", PAGE[:1_200])), user(f"go on {turn}"))
+        composed = fitted(seen(log), Manus(), 6_000)
+        told = [text for text in texts(composed.view) if text.startswith("[The plan")]
+        assert 1 <= len(told) <= 3
+        assert "- [x] measure the heron\n- [ ] draw it" in told[-1]
+        commit(log, composed)
+
+
+def test_r17_a_recital_stays_where_it_is_until_the_next_edit() -> None:
+    """As the conversation grows, requests go on from each other between two edits, recital and all; a long plan is recited in part."""
+    log = log_of(write("w", "todo.md", TODO + "- [ ] and more of it\n" * 2_000))
+    before: list[str] = []
+    edits = recited = 0
+    for n in range(80):
+        log.put(*run(f"c{n}", f"ls {n}", PAGE[:1_200]))
+        composed = fitted(seen(log), Manus(), 20_000)
+        after = texts(composed.view)
+        assert composed.tokens_after <= 20_000
+        edits += after[: len(before)] != before
+        recited += any(text.startswith("[The plan") for text in after)
+        before = after
+    assert 1 <= edits <= 10
+    assert recited >= 40
+
+
 def test_r313_opencode_prunes_old_results_but_never_the_newest_40_000_tokens() -> None:
     """Results of 120,000 tokens in turns of their own: what is older than the protected ones is pruned, and no exchange leaves."""
     log = log_of()

@@ -86,6 +86,7 @@ class Layout:
         size: The size of all that, with the room of what stands for the exchanges that are left out.
         messages: How many messages are shown, what stands for others not counted.
         told: Whether something stands for them; not where even that has no room.
+        at: The newest exchange when it was last made smaller because the room was outgrown; -1 where it never was.
     """
 
     cut: int = 0
@@ -95,6 +96,7 @@ class Layout:
     size: int = 0
     messages: int = 0
     told: bool = True
+    at: int = -1
 
     def grown(self, size: int, messages: int) -> Layout:
         """Give the same layout with an exchange more behind it."""
@@ -106,6 +108,7 @@ class Layout:
             size=self.size + size,
             messages=self.messages + messages,
             told=self.told,
+            at=self.at,
         )
 
     def shown(self, upto: int) -> Iterator[int]:
@@ -233,16 +236,18 @@ class Ground:
         return found
 
     @cached_property
-    def _newest(self) -> tuple[tuple[int, int], ...]:
-        """For each exchange, the newest user's words and the newest response up to and including it, -1 for none."""
-        user = response = -1
+    def _newest(self) -> tuple[tuple[int, int, int], ...]:
+        """For each exchange, the newest user's words, response, and output behind that response, up to and including it; -1 for none."""
+        user = response = output = -1
         newest = []
         for index, exchange in enumerate(self.view.exchanges):
             if exchange.role is Role.ASSISTANT:
-                response = index
+                response, output = index, -1
+            elif exchange.observes:
+                output = index
             elif asks(exchange):
                 user = index
-            newest.append((user, response))
+            newest.append((user, response, output))
         return tuple(newest)
 
     @cached_property
@@ -250,7 +255,7 @@ class Ground:
         return tuple(index for index, exchange in enumerate(self.view.exchanges) if exchange.pinned)
 
     def protected(self, upto: int) -> frozenset[int]:
-        """Give the exchanges that a view up to `upto` must hold: the newest user message, the newest response, and what is pinned.
+        """Give the exchanges that a view up to `upto` must hold: the newest user message and response with its output, and what is pinned.
 
         The newest response stands for the open calls: whether one of them was open then, nobody can tell afterwards.
         """
@@ -274,6 +279,10 @@ class Ground:
     def asked(self, upto: int) -> int:
         """Give the newest words of the user up to `upto`, or -1."""
         return self._newest[upto][0]
+
+    def newest(self, upto: int) -> frozenset[int]:
+        """Give the newest words of the user up to `upto`, the newest response, and in a text protocol the output that answers it."""
+        return frozenset(self._newest[upto])
 
     def response(self, upto: int) -> int:
         """Give the newest response up to `upto`, or -1."""

@@ -8,23 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from palaver.context.ground import Ground, Keep
+from palaver.context.plans import plan_acts
 
-__all__ = ["PLANS", "first_asks", "first_messages", "latest_plan"]
-
-PLANS = frozenset(
-    {
-        "todowrite",
-        "todo_write",
-        "todo",
-        "write_todos",
-        "update_plan",
-        "set_plan",
-        "plan",
-        "task_tracker",
-        "manage_todo_list",
-    }
-)
-"""Tools, in lower case, by which agents write down what they are about to do."""
+__all__ = ["first_asks", "first_messages", "latest_plan"]
 
 
 def first_messages(count: int) -> Keep:
@@ -51,8 +37,5 @@ def first_asks(count: int = 1) -> Keep:
 
 
 def latest_plan(ground: Ground, upto: int) -> Iterable[int]:
-    """Keep the newest plan: the call by which the agent last wrote down what is to be done."""
-    for act in reversed(ground.acts.upto(upto)):
-        if act.tool.casefold() in PLANS and not act.failed:
-            yield act.index
-            return
+    """Keep the newest plan: the calls by which the agent last wrote down what is to be done, by a tool for that or in a file, and changed it."""
+    return dict.fromkeys(act.index for act in plan_acts(ground, upto))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from palaver.context.ground import Done, Ground, Hole, Layout
 from palaver.context.operators.operator import Edit
@@ -73,7 +73,8 @@ def laid_out(
         if always is not None:
             layout = always(ground, index, layout)
         if when(ground, index, layout):
-            layout = edit(ground, index, layout)
+            smaller = edit(ground, index, layout)
+            layout = layout if smaller is layout else replace(smaller, at=index)
     return layout
 
 

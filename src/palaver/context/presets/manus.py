@@ -2,8 +2,9 @@
 
 Source: Manus, "Context Engineering for AI Agents: Lessons from Building Manus" (manus.im/blog), and the published notes of the talk on it
 (rlancemartin.github.io, 2025-10-15): every tool result has a full and a compact form; the oldest half of the calls is made compact first, the newest
-stay full as examples; only when that yields little a summary is made, from the full data, the last calls verbatim. The plan is recited: here the
-newest call that wrote it down stays. Prefixes stay as they are between edits, and failures are kept.
+stay full as examples; only when that yields little a summary is made, from the full data, the last calls verbatim. The plan, todo.md or
+what a tool for plans was given, is recited into the tail; here with every edit, where the tail is new anyway. Prefixes stay as they are between edits,
+and failures are kept.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from palaver.context.ground import Room
 from palaver.context.keeps import first_asks, latest_plan
 from palaver.context.ledger import Ledger
 from palaver.context.operators import Clear, Cut, clear, dropping, in_phases
+from palaver.context.plans import Reciting
 from palaver.context.presets.preset import Preset, Recipe
 from palaver.context.record import RecordOf
 from palaver.context.texts import compact
@@ -48,9 +50,12 @@ class Manus(Preset):
 
     def recipe(self, room: Room, ledger: Ledger) -> Recipe:
         """Compact, then summarise."""
+        reciting = Reciting(stand_in=RecordOf(ledger.sources, ledger.constraints))
         return Recipe(
             room=room,
             edit=in_phases(clear(Clear(keep=1, share=self.share, words=compact)), dropping(Cut(border=False))),
-            stand_in=RecordOf(ledger.sources, ledger.constraints),
+            stand_in=reciting,
             keeps=(first_asks(), latest_plan),
+            when=reciting.crowded,
+            opening=reciting.own,
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -240,7 +240,8 @@ class _Replay:
         """Make the room that is missing."""
         excess = self._excess(self.ground.room)
         rent, price = self._fold.reached(self._rent()), self._price(self.ground.room, cold=False)
-        self._took(self.recipe.edit(self.ground, index, self.layout), Why.FORCED, index)
+        smaller = self.recipe.edit(self.ground, index, self.layout)
+        self._took(replace(smaller, at=index), Why.FORCED, index)
         self._fold = self._fold.folded()
         return Folding(done=True, why=Why.FORCED, rent=rent, price=price, excess=excess)
 
@@ -254,7 +255,7 @@ class _Replay:
         if due:
             after = self.recipe.edit(self.ground.within(room), index, self.layout)
             if after.size <= (1 - _PROGRESS) * self.layout.size:
-                self._took(after, why if free_from == 0 else Why.PAID, index)
+                self._took(replace(after, at=index), why if free_from == 0 else Why.PAID, index)
                 self._fold = self._fold.folded()
                 return Folding(
                     done=True, why=why if free_from == 0 else Why.PAID, rent=reached, price=price, excess=excess
