@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from palaver.context.beside import Beside
 from palaver.context.ground import Ground, Layout
@@ -65,7 +65,8 @@ _EVERY = 10
 _TRIES = 6
 
 
-class Written(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Written:
     """A plan as it stood at some point.
 
     Attributes:
