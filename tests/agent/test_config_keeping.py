@@ -15,7 +15,7 @@ from palaver.context.summary import HEADINGS
 from palaver.context.triggers import EventCount, Idle, Overflow, Tokens
 from palaver.errors import InvalidConfig, NotFound, UnknownPolicy
 from palaver.prompts import Runtime
-from palaver.session.memory import CoreMemory
+from palaver.session.memory import CoreMemory, recall_tools
 from palaver.store import MemoryStore, SqliteStore, Store
 from palaver.tokens import Budget
 from tests.session.memory.test_kept import shown
@@ -150,6 +150,38 @@ def test_mistakes_in_files_have_their_lines(tmp_path: Path) -> None:
     assert "under `compact`" in str(refused(summarizer="gpt-4o-mini"))
 
 
+@pytest.mark.parametrize(
+    ("fields", "there"),
+    [
+        ({}, False),
+        ({"compact": True}, True),
+        ({"context_manager": "palaver"}, True),
+        ({"compact": True, "recall": False}, False),
+        ({"recall": True}, True),
+    ],
+)
+def test_where_something_is_left_out_a_model_can_bring_it_back(fields: dict[str, Any], *, there: bool) -> None:
+    """What stands for the rest says `recall`: so an agent whose views become smaller has that tool, unless it is told not to."""
+    agent = built(script=["Done."], **fields)
+    dialog = agent.open("main").current_dialog
+    agent.respond(input="Go.")
+    assert ("recall" in {tool.name for tool in dialog.reload().view().tools}) is there
+
+
+def test_a_tool_of_that_name_stands_in_for_the_tool_that_recalls() -> None:
+    """An agent that brings its own `recall`, or all of the kit, has each name once."""
+    for own in (recall_tools()[:1], recall_tools()):
+        agent = built(script=["Done."], compact=True)
+        agent.tools = own
+        dialog = agent.open("main").current_dialog
+        agent.respond(input="Go.")
+        assert sorted(tool.name for tool in dialog.reload().view().tools) == [
+            "list_omitted",
+            "recall",
+            "search_history",
+        ]
+
+
 def test_an_agent_of_a_configuration_compacts_and_its_own_model_summarises() -> None:
     """The summary is asked for by the agent's invoker, in the middle of a turn; another model and another invoker can be named."""
     agent = built(
@@ -166,7 +198,7 @@ def test_an_agent_of_a_configuration_compacts_and_its_own_model_summarises() -> 
     said = shown(dialog.reload().view())
     assert "what a model says of it" in said
     assert "You must never push to main." in said
-    assert {"recall", "search_history", "list_omitted"} <= {tool.name for tool in agent.tools}
+    assert {"recall", "search_history", "list_omitted"} <= {tool.name for tool in dialog.view().tools}
     other = built(
         compact={"summarizer": {"model": "cheap", "invoker": {"invoker": "scripted", "script": []}, "max_tokens": 300}}
     )

@@ -57,6 +57,7 @@ def configured(chats: Chats, answers: list[object], **compact: object) -> Path:
         "name": "a",
         "model_name": "m",
         "system_prompt": "hi",
+        "recall": False,  # what is compacted to is small
         "invoker": {"invoker": "scripted", "script": answers},
         "compact": {"triggers": [], **compact},
     }

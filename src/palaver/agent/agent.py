@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -28,10 +28,11 @@ from palaver.models.retry import Retry
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
 from palaver.session.calls.composing import BudgetLike, PolicyLike
-from palaver.session.memory import CoreMemory, SubjectMemory, core_memory_tools
+from palaver.session.memory import CoreMemory, SubjectMemory, core_memory_tools, recall_tools
 from palaver.store import MemoryStore
 from palaver.store.blocks import require_no_block
 from palaver.store.connect import StoreLike
+from palaver.tools import Function
 from palaver.tools.aside import aside
 from palaver.tools.portal import run_sync
 
@@ -66,6 +67,8 @@ class Agent(Hearing):
         memory: Its core memory, which stands in its instructions, with the tools to edit it: a `SubjectMemory` for one of each subject that it talks
             with, or a `CoreMemory`, which is then the same in all of its dialogs, whoever they are about; agents may share one.
         tools: Tools it has in every turn, besides those of the prompt in force.
+        recall: Whether it has the tools to bring back what its views leave out (`recall_tools`); None for where something leaves out: with
+            `compact` or a `context_manager`. May be assigned.
         stream_handler: What is told of every event.
         api_type: Which of a provider's interfaces, where the invoker has several.
         inherit_system_contract: Whether mere text leaves the system prompt's parser, tools and handler in force.
@@ -94,6 +97,7 @@ class Agent(Hearing):
         on_refused: OnRefused = "raise",
         memory: CoreMemory | SubjectMemory | None = None,
         tools: Iterable[Any] = (),
+        recall: bool | None = None,
         stream_handler: StreamHandler | None = None,
         api_type: APITypes | str | None = None,
         inherit_system_contract: bool = True,
@@ -118,6 +122,7 @@ class Agent(Hearing):
         self.on_refused: OnRefused = _way(on_refused)
         self.memory = memory
         self.tools = _listed(tools)
+        self.recall = recall
         self.stream_handler = stream_handler
         self.api_type = api_type
         self.inherit_system_contract = inherit_system_contract
@@ -342,7 +347,7 @@ class Agent(Hearing):
         task = task_prompt(dialog, turn, self.system_prompt, inherit=self.inherit_system_contract)
         before = dialog.top_prompt
         memory = self.memory.core(dialog) if isinstance(self.memory, SubjectMemory) else self.memory
-        own = self.tools if memory is None else (*self.tools, *core_memory_tools(memory))
+        own = (*self.tools, *(() if memory is None else core_memory_tools(memory)), *self._recalling())
         async with offered(task, dialog.runtime, own) as (prompt, toolbox):
             run = Run(
                 settings=replace(settings, memory=memory),
@@ -359,6 +364,14 @@ class Agent(Hearing):
                 await go(run)
         if dialog.top_prompt is before:  # nothing was put meanwhile: what governed the answer stays
             dialog.top_prompt = task
+
+    def _recalling(self) -> Iterator[Function]:
+        """Give the tools that bring back what views leave out, unless it has tools of these names."""
+        shown_whole = self.compact is None and self.context_manager is None
+        if self.recall is False or (self.recall is None and shown_whole):
+            return
+        known = {each if isinstance(each, str) else getattr(each, "name", None) for each in self.tools}
+        yield from (tool for tool in recall_tools() if tool.name not in known)
 
 
 def _given_back(session: AgentCallSession, *, whole: bool) -> Message | AgentCallSession:

@@ -16,7 +16,7 @@ from palaver.errors import InfeasibleBudget, InvalidInput, NotFound, PalaverErro
 from palaver.messages import canonical_json, thaw
 from palaver.models.retry import Retry
 from palaver.prompts import Format, Prompt, Runtime, get_default_runtime
-from palaver.session.memory import SubjectMemory, recall_tools
+from palaver.session.memory import SubjectMemory
 from palaver.store import Store
 from palaver.tokens import Budget
 from palaver.tools import MCP, Function
@@ -125,8 +125,7 @@ def build_agent(  # noqa: PLR0913 - all but the first by keyword
         lambda given: _described(given, known, invokers),
     )
     agent.memory = remembering(spec, agent, _used, {} if memories is None else memories)
-    if settings.get("recall"):
-        agent.tools = (*agent.tools, *recall_tools())
+    agent.recall = settings.get("recall")
     return agent
 
 
