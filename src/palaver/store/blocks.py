@@ -20,7 +20,7 @@ def require_no_block(store: Store, what: str) -> None:
     """
     if store.in_block:
         raise InvalidInput(
-            f"{what} cannot be done inside `with store.together()`: it works in other threads too, which see nothing of what the block has "
-            "written and cannot write before the block ends.",
+            f"{what} cannot be begun while this thread, perhaps in another task, is inside `with store.together()`: other threads work on it too, "
+            "and they see nothing of what the block has written and cannot write before it ends.",
             hint="End the block first. It belongs around writes alone, with no await in it.",
         )
