@@ -26,11 +26,12 @@ def floor(view: View, meter: Measure) -> Mapping[str, int]:
     needed = {"request": size.request, "instructions": size.instructions, "tools": size.tools}
     names = ("newest user message", "pinned", "open calls")
     needed |= dict.fromkeys(names, 0)
+    output = view.unanswered()
     for index, exchange in enumerate(view.exchanges):
         if index == newest:
             needed["newest user message"] += meter.exchange(exchange)
         elif exchange.pinned:
             needed["pinned"] += meter.exchange(exchange)
-        elif exchange.open:
+        elif exchange.open or index == output:
             needed["open calls"] += least(exchange, meter)
     return MappingProxyType({name: tokens for name, tokens in needed.items() if tokens})

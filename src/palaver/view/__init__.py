@@ -6,6 +6,7 @@ from palaver.view.fold import Folding, fold
 from palaver.view.lines import header_at, held
 from palaver.view.manifest import Manifest, changed, manifest, patched, restored
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite
+from palaver.view.protocol import call_in, dressed, outside
 from palaver.view.reasons import Reason
 from palaver.view.view import Block, Exchange, Omission, Stated, Turn, View
 
@@ -26,13 +27,16 @@ __all__ = [
     "Turn",
     "View",
     "apply",
+    "call_in",
     "changed",
     "checkpoint",
+    "dressed",
     "fold",
     "header_at",
     "held",
     "manifest",
     "merged",
+    "outside",
     "patched",
     "restored",
 ]

@@ -30,12 +30,14 @@ from palaver.log import (
     Span,
     Toolset,
     ToolSpec,
+    entry_at,
     is_note,
 )
 from palaver.messages import CustomMessage, Message, Role, Speaker, TextContent, Trust
 from palaver.view.edits import Edits, handle_of
 from palaver.view.lines import Line, header_at, material, read
 from palaver.view.pairing import Pairing, blocks
+from palaver.view.protocol import answers, observes
 from palaver.view.reasons import Reason
 from palaver.view.view import Block, Omission, Stated, View
 
@@ -102,7 +104,7 @@ class Folding:
         state = None if last is None or not self._leads_to(last, upto) else last.state
         if last is None or state is None or not self._gone_on(state, last.upto, upto):
             found = material(self._reader, self._node, upto, whole=self._whole)
-            state = _Fold(whole=self._whole)
+            state = _Fold(whole=self._whole, reader=self._reader)
             if found.checkpoint is not None:
                 state.resume(found.checkpoint, read(self._reader, dialog_id, found.kept))
             for line in read(self._reader, dialog_id, found.tail):
@@ -137,6 +139,7 @@ class _Fold:
     """What is in force while the entries are read."""
 
     whole: bool
+    reader: Reader
     instructions_left: int | None = None
     pairing: Pairing = field(default_factory=Pairing)
     edits: Edits = field(default_factory=Edits)
@@ -151,6 +154,8 @@ class _Fold:
     taken_back: dict[tuple[str, Handle], Handle] = field(default_factory=dict)
     constraints: dict[str, Stated] = field(default_factory=dict)
     settled: int = 0
+    read_last: Handle | None = None
+    said_last: Message | None = None
 
     def resume(self, checkpoint: Compaction, kept: Iterable[Line | Derived]) -> None:
         """Take what a checkpoint holds, as it was when it was written down."""
@@ -170,6 +175,9 @@ class _Fold:
         if isinstance(line, Derived):
             self.pairing.derived(_derived(line))
             return
+        if not _adjacent(self.read_last, line.handle):
+            self.said_last = None
+        self.read_last = line.handle
         match line.entry:
             case MessageEntry(message=message):
                 self._message(line, message)
@@ -220,6 +228,11 @@ class _Fold:
             self.taken_back[kind, place] = line.handle
 
     def _message(self, line: Line, message: Message) -> None:
+        if message.role is Role.USER and self._observed(line, message):
+            self.pairing.say(line, message, Role.USER, speaker=Speaker.TOOL)
+            return
+        if _speaks(message):
+            self.said_last = message
         if message.role in _ASSISTANT:
             self.pairing.respond(line, message)
         elif message.role in _SUMMARIES:
@@ -232,6 +245,17 @@ class _Fold:
             self.pairing.say(line, message, Role.USER)
         else:
             self.pairing.leave_out(line, Reason.NOT_SHOWN)
+
+    def _observed(self, line: Line, message: Message) -> bool:
+        """Tell whether a user's message is what a tool gave back, in a conversation whose model calls its tools in words."""
+        if message.speaker is not Speaker.HUMAN or not observes(message.text_content()):
+            return False
+        before = self.said_last
+        if before is None:
+            before = _said_before(self.reader, line.handle)
+        if before is None or before.role not in _ASSISTANT:
+            return False
+        return answers(before.text_content(), message.text_content())
 
     def _leads(self) -> bool:
         """Tell whether the next system message stands before the conversation; a checkpoint that dropped its beginning remembers."""
@@ -279,6 +303,33 @@ class _Fold:
             settled=self.settled,
             constraints=stated,
         )
+
+
+def _adjacent(last: Handle | None, place: Handle) -> bool:
+    """Tell whether nothing stands between two entries; a dialog begins where it was forked off."""
+    if last is None or last.dialog != place.dialog:
+        return place.seq == 0
+    return place.seq == last.seq + 1
+
+
+_BACK = 64
+"""Entries before a message among which the one is looked for that it answers; between them stand what calls cost and what was changed."""
+
+
+def _said_before(reader: Reader, place: Handle) -> Message | None:
+    """Give the message before an entry that may have left the view, observations passed over; None where there is none to be read."""
+    for seq in range(place.seq - 1, max(place.seq - _BACK, 0) - 1, -1):
+        entry = entry_at(reader, Handle(place.dialog, seq))
+        if isinstance(entry, MessageEntry) and _speaks(entry.message):
+            message = entry.message
+            if message.role in _ASSISTANT or not observes(message.text_content()):
+                return message
+    return None
+
+
+def _speaks(message: Message) -> bool:
+    """Tell whether the model or the user says something, so that what comes next answers it."""
+    return message.role in _ASSISTANT or (message.role is Role.USER and message.speaker is Speaker.HUMAN)
 
 
 def _targets(entry: ContextEdit) -> tuple[Handle, ...]:

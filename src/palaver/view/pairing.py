@@ -133,11 +133,18 @@ class Pairing:
         response.count(line, 0 if fragment else 1)
         response.speak(said)
 
-    def say(self, line: Line, message: Message, role: Role) -> None:
-        """Take a user's, a tool's or a late system message: results go to their calls, the rest is an exchange of its own."""
+    def say(self, line: Line, message: Message, role: Role, *, speaker: Speaker | None = None) -> None:
+        """Take a user's, a tool's or a late system message: results go to their calls, the rest is an exchange of its own.
+
+        Args:
+            line: Where it stands.
+            message: The message.
+            role: Whose turn it is.
+            speaker: Who said it, where the conversation tells that it was somebody else than the message says.
+        """
         rest: list[Block] = []
         placed = False
-        for block in blocks(line, message):
+        for block in blocks(line, message, speaker):
             if not isinstance(block.content, ToolResultContent):
                 rest.append(block)
             elif block.origin not in self.apart and self._answered(line, block, block.content):
@@ -296,10 +303,10 @@ def _turn(role: Role, message: Message, said: tuple[Block, ...]) -> Turn:
     )
 
 
-def blocks(line: Line, message: Message) -> tuple[Block, ...]:
-    """Give the blocks of a message that say something, each with its handle."""
+def blocks(line: Line, message: Message, speaker: Speaker | None = None) -> tuple[Block, ...]:
+    """Give the blocks of a message that say something, each with its handle and who said it."""
     dialog, seq, _ = line.handle
-    speaker = message.speaker
+    speaker = speaker or message.speaker
     trust = speaker.trust
     return tuple(
         [

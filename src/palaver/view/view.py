@@ -93,6 +93,13 @@ class Exchange:
         return self.turns[0].role
 
     @property
+    def observes(self) -> bool:
+        """Whether it is what a tool gave back in a text protocol: a user's turn that says what no user said."""
+        first = self.turns[0].blocks[0]
+        said = first.speaker is Speaker.TOOL and first.reason is not Reason.UNPAIRED
+        return said and self.role is Role.USER and not self.derived
+
+    @property
     def first(self) -> Handle | None:
         """The handle of its first entry; None when it is derived."""
         return Handle(self.runs[0].dialog, self.runs[0].start) if self.runs else None
@@ -194,8 +201,17 @@ class View:
                 return index
         return None
 
+    def unanswered(self) -> int | None:
+        """Give the index of the newest output of a tool in a text protocol that the model has not read yet, or None."""
+        for index in range(len(self.exchanges) - 1, -1, -1):
+            exchange = self.exchanges[index]
+            if exchange.observes:
+                return index
+            if not exchange.derived and exchange.role is Role.ASSISTANT:
+                return None
+        return None
+
     def protected(self) -> frozenset[int]:
-        """Give the indexes of the exchanges that every plan must leave in: the newest user message, the pinned, the open."""
+        """Give the indexes of the exchanges that every plan must leave in: the newest user message and tool output, the pinned, the open."""
         keep = {index for index, exchange in enumerate(self.exchanges) if exchange.pinned or exchange.open}
-        newest = self.newest_user()
-        return frozenset(keep if newest is None else keep | {newest})
+        return frozenset(keep.union(index for index in (self.newest_user(), self.unanswered()) if index is not None))

@@ -126,5 +126,5 @@ def free(ground: Ground, upto: int, layout: Layout) -> Iterator[int]:
 def may_change(ground: Ground, upto: int, index: int) -> bool:
     """Tell whether the blocks of an exchange may be shown in another form: not pinned, open, derived, the newest ask or response."""
     exchange = ground.view.exchanges[index]
-    newest = index in {ground.asked(upto), ground.response(upto)}
+    newest = index in ground.newest(upto)
     return not (newest or exchange.pinned or exchange.open or exchange.derived)

@@ -57,7 +57,9 @@ def _cold(ground: Ground, upto: int, layout: Layout, keep_last: int) -> Iterator
 def _references(ground: Ground, exchange: Exchange, threshold: int) -> Iterator[Rewrite]:
     for block in exchange.blocks():
         text = text_of(block)
-        if text is None or block.origin is None or not isinstance(block.content, ToolResultContent):
+        if text is None or block.origin is None:
+            continue
+        if not (isinstance(block.content, ToolResultContent) or exchange.observes):
             continue
         if ground.meter.block(block.content) > threshold:
             yield Rewrite(

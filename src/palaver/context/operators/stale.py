@@ -18,7 +18,7 @@ from palaver.context.operators.properties import Property
 from palaver.context.texts import asked_again, done_over, failed_once, read_again, said_again
 from palaver.context.work import Act, Acts, error_line
 from palaver.log import Handle
-from palaver.messages import Role, TextContent, ToolCallContent, ToolResultContent
+from palaver.messages import Role, TextContent, ToolCallContent
 from palaver.view import Reason, Rewrite
 
 __all__ = ["ASKED_AGAIN", "DEDUPE", "DROP_SUPERSEDED", "OF_NO_MORE_USE", "OUTDATED_READS", "PURGE_FAILED", "Pointless"]
@@ -67,8 +67,7 @@ def _on_results(rule: Pointless) -> Operator:
 
 
 def _failure(handle: Handle, act: Act) -> str:
-    content = act.answer.content
-    return failed_once(handle, error_line(content) if isinstance(content, ToolResultContent) else "")
+    return failed_once(handle, error_line(act.result))
 
 
 _REPEATED = Pointless("dedupe", lambda acts: acts.repeated, lambda handle, _: said_again(handle))

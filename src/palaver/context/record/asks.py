@@ -10,6 +10,7 @@ from functools import lru_cache
 
 from palaver.context.record.own_words import is_item, paragraphs
 from palaver.context.record.wishes import may_state_a_wish, states_a_wish
+from palaver.view import dressed
 
 __all__ = ["rules", "sentences"]
 
@@ -43,6 +44,14 @@ _FEW_HEADINGS = 3
 _DOCUMENT = 1_500
 """Characters and headings from which on a message is a document."""
 
+_REPORTED = re.compile(
+    r"\W*(?:(?:and|but|so|now|then|also)\W+)?(?:(?:the|this|that|its|an?|one)\s+)?(?:[\w.-]+\s+){0,3}?"
+    r"(?:page|website|web ?site|site|url|link|banner|pop-?up|search results?|tools?|outputs?|results?|responses?|error|errors|log|logs|e-?mail|document|pdf|article|snippet|issue|ticket|comment|file|readme)\s+"
+    r"(?:(?:also|now|just|even|then)\s+)?(?:says?|said|states?|stated|reads?|claims?|tells? (?:me|us|you)|told (?:me|us|you)|asks? (?:me|us|you)|asked (?:me|us|you)|instructs?|wants (?:me|us|you)|demands?|warns?)\b",
+    re.IGNORECASE,
+)
+"""How it begins when somebody tells what something that can be read says: it is not he who demands it."""
+
 _SHORT = 4_000
 """Characters of a text whose rules are kept between two calls."""
 
@@ -63,12 +72,16 @@ def _known(text: str) -> tuple[str, ...]:
 
 
 def _found(text: str) -> Iterator[str]:
-    if not may_state_a_wish(text):
+    if not may_state_a_wish(text) or dressed(text):
         return
     firmly = _is_document(text)
     found = 0
     for sentence, listed in sentences(text):
-        if len(sentence) > _LONGEST or not (listed or states_a_wish(sentence, firmly=firmly)):
+        if (
+            len(sentence) > _LONGEST
+            or _REPORTED.match(sentence)
+            or not (listed or states_a_wish(sentence, firmly=firmly))
+        ):
             continue
         found += 1
         if found > _MOST:

@@ -35,11 +35,13 @@ class Said:
         at: The handle of where they were said, with the whole id of the dialog.
         text: The words, from their beginning.
         rest: How many characters follow that are not carried.
+        times: How often they were said; `at` is the last time.
     """
 
     at: str
     text: str
     rest: int = 0
+    times: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,9 +139,9 @@ class Facts:
     def to_json(self) -> str:
         """Give canonical JSON: the same facts are the same text."""
         fields: dict[str, Any] = {
-            name: list(map(asdict, getattr(self, name))) for name in _LISTS if getattr(self, name)
+            name: list(map(_fields, getattr(self, name))) for name in _LISTS if getattr(self, name)
         }
-        fields |= {name: asdict(said) for name in _ONES if (said := getattr(self, name)) is not None}
+        fields |= {name: _fields(said) for name in _ONES if (said := getattr(self, name)) is not None}
         return canonical_json(fields | ({"more": dict(self.more)} if self.more else {})).decode()
 
     @classmethod
@@ -175,6 +177,14 @@ _ONES = ("goal", "running", "last")
 
 NOTHING = Facts().to_json()
 """The facts of a text that has words of its own and no facts: a model's summary. Empty facts are those of a text that somebody else made."""
+
+
+def _fields(fact: Any) -> dict[str, Any]:  # noqa: ANN401 - any kind of fact
+    """Give the fields of a fact; what was said once does not say so."""
+    fields = asdict(fact)
+    if isinstance(fact, Said) and fact.times == 1:
+        del fields["times"]
+    return fields
 
 
 def _made(kind: type[Any], fields: Mapping[str, Any]) -> Any:  # noqa: ANN401 - a value of that kind

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from palaver.context.record.wishes import may_state_a_wish
+from palaver.view import dressed
 
 __all__ = ["is_item", "paragraphs"]
 
@@ -121,6 +122,9 @@ def _own_lines(lines: Sequence[str]) -> Iterator[str]:
             element = "" if f"</{element}>" in line.casefold() else element
         elif (name := _pasted_element(line)) in closed:
             element = "" if f"</{name}>" in line.casefold() else name
+        elif line and dressed(line):
+            announced = "document"
+            yield ""
         elif line and not (announced and not _turned_back(line, announced, blank=blank)):
             own = not _matters(line) or _own(line, blank=blank)
             announced = _announces(line) if own else ""

@@ -8,18 +8,19 @@ from typing import TypeAlias
 
 from palaver.context.record.asks import rules
 from palaver.context.record.facts import NOTHING, Command, Facts, File, Said, Trouble
+from palaver.context.work.acts import asked_for, result_of
 from palaver.context.work.deeds import Deed, deed
 from palaver.context.work.outcomes import error_line, outcome
 from palaver.log import Handle
 from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
-from palaver.view import Block, Exchange
+from palaver.view import Block, Exchange, dressed, outside
 
 __all__ = ["Recorder", "Sources", "running_of"]
 
 Sources: TypeAlias = Callable[[Handle], Content | None]
 """Gives a block as it was recorded, or None where it cannot be read."""
 
-_OURS = frozenset({"notice", "file", "plan"})
+_OURS = frozenset({"notice", "file", "plan", "repo map"})
 """Derived texts that say nothing of what was done."""
 
 _LONGEST = 2_000
@@ -49,7 +50,7 @@ class Recorder:
         self._begun = begun
         self._goal: Said | None = None
         self._last: Said | None = None
-        self._asks: list[Said] = []
+        self._asks: dict[str, Said] = {}
         self._rules: dict[str, Said] = {}
         self._files: dict[str, File] = {}
         self._commands: dict[str, Command] = {}
@@ -57,6 +58,7 @@ class Recorder:
         self._unanswered: list[Said] = []
         self._summaries: list[Said] = []
         self._running: Said | None = None
+        self._asked: tuple[Block, ToolCallContent] | None = None
         self._more: dict[str, int] = {}
         if facts is not None:
             self._resume(facts)
@@ -66,9 +68,10 @@ class Recorder:
         if self._goal is None:
             self._goal = facts.goal
         elif facts.goal is not None:
-            self._asks.append(facts.goal)
+            self._ask(facts.goal)
         self._last = facts.last or self._last
-        self._asks += facts.asks
+        for said in facts.asks:
+            self._ask(said)
         self._rules |= {said.text: said for said in facts.rules}
         self._files |= {file.path: file for file in facts.files}
         self._commands |= {command.run: command for command in facts.commands}
@@ -84,7 +87,7 @@ class Recorder:
         """Give what is known now."""
         return Facts(
             goal=self._goal,
-            asks=tuple(self._asks),
+            asks=tuple(self._asks.values()),
             rules=tuple(self._rules.values()),
             files=tuple(self._files.values()),
             commands=tuple(self._commands.values()),
@@ -103,6 +106,8 @@ class Recorder:
                 self._derived(exchange)
             elif exchange.role is Role.ASSISTANT:
                 self._work(exchange)
+            elif exchange.observes:
+                self._output(exchange)
             elif exchange.role is Role.USER:
                 self._words(exchange)
         return self
@@ -125,25 +130,48 @@ class Recorder:
             content = self._recorded(block)
             if block.speaker is not Speaker.HUMAN or not isinstance(content, TextContent):
                 continue
-            said = _said(block, content.content)
+            own = outside(content.content)
+            if dressed(own) or not own.strip():
+                continue
+            said = _said(block, own)
             if self._goal is None and not self._begun:
                 self._goal = said
             else:
-                self._asks.append(said)
-            for rule in rules(content.content):
+                self._ask(said)
+            for rule in rules(own):
                 self._rules.pop(rule, None)  # said again: it is the newest
                 self._rules[rule] = Said(said.at, rule)
+
+    def _ask(self, said: Said) -> None:
+        """Take an ask; one that was made before, word for word, is the same one again."""
+        words = " ".join(said.text.split()).casefold()
+        before = self._asks.pop(words, None)
+        if before is not None and before.at != said.at:
+            said = replace(said, times=before.times + said.times)
+        self._asks[words] = said
 
     # --- work -----------------------------------------------------------------------------------------------------------
 
     def _work(self, exchange: Exchange) -> None:
         results = self._results(exchange)
+        self._asked = asked_for(exchange)
         for block in exchange.turns[0].blocks:
             content = self._recorded(block)
             if isinstance(content, TextContent):
                 self._last = _said(block, content.content)
             elif isinstance(content, ToolCallContent):
                 self._call(block, content, results.get(block.origin))
+
+    def _output(self, exchange: Exchange) -> None:
+        """Take what a tool gave back in a text protocol."""
+        if self._asked is None:
+            return
+        block, call = self._asked
+        for answer in exchange.blocks():
+            content = self._recorded(answer)
+            if isinstance(content, TextContent):
+                self._call(block, call, replace(answer, content=result_of(content, call), reason=None))
+        self._asked = None
 
     def _results(self, exchange: Exchange) -> Mapping[Handle | None, Block]:
         """Give the result of each call: they stand in the order of the calls."""

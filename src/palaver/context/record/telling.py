@@ -126,7 +126,8 @@ def _said(said: Said, longest: int) -> str:
     """Quote words on one line; of longer ones the beginning."""
     line = " ".join(said.text.split())
     rest = said.rest + max(len(line) - longest, 0)
-    return f'- "{line[:longest]}"{f" [+ {rest:,} characters]" if rest else ""}{_at(said.at)}'
+    times = f" ({said.times:,} times)" if said.times > 1 else ""
+    return f'- "{line[:longest]}"{f" [+ {rest:,} characters]" if rest else ""}{times}{_at(said.at)}'
 
 
 def _file(file: File) -> str:

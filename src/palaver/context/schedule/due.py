@@ -10,7 +10,6 @@ from palaver.context.operators.clear import Words
 from palaver.context.operators.stale import OF_NO_MORE_USE
 from palaver.context.texts import cleared
 from palaver.context.work import Act, error_line
-from palaver.messages import ToolResultContent
 from palaver.view import Reason, Rewrite
 
 __all__ = ["Due", "Schedule", "Waiting"]
@@ -69,11 +68,11 @@ class Waiting:
 
     def _line(self, act: Act) -> Rewrite:
         """Show the result of an act as a line; of a failure the error stays, else the model runs into it again."""
-        handle, content = act.answer.origin, act.answer.content
+        handle = act.answer.origin
         assert handle is not None  # noqa: S101 - an act's result is recorded
         text = self.words(handle, act.said)
-        if act.failed and isinstance(content, ToolResultContent):
-            text = f"{error_line(content)}\n{text}"
+        if act.failed:
+            text = f"{error_line(act.result)}\n{text}"
         return Rewrite(target=handle, text=text, reason=Reason.OFFLOADED)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from palaver.context.record.recorder import Sources
 from palaver.context.texts import kept_ends
-from palaver.messages import Content, TextContent, ToolCallContent, ToolResultContent
+from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
 from palaver.view import Block, Exchange, Turn
 
 __all__ = ["pieces", "transcript"]
@@ -27,13 +27,22 @@ def transcript(exchanges: Iterable[Exchange], sources: Sources | None = None) ->
 def _lines(exchange: Exchange, sources: Sources | None) -> Iterator[str]:
     for turn in exchange.turns:
         for block in turn.blocks:
-            said = _said(block, _recorded(block, sources))
+            said = _said(block, _recorded(block, sources), output=_observed(turn, block))
             if said:
-                yield f"{_who(turn)} [{block.origin}]: {said}" if block.origin is not None else f"{_who(turn)}: {said}"
+                yield (
+                    f"{_who(turn, block)} [{block.origin}]: {said}"
+                    if block.origin is not None
+                    else f"{_who(turn, block)}: {said}"
+                )
 
 
-def _who(turn: Turn) -> str:
-    return turn.role.value.upper()
+def _who(turn: Turn, block: Block) -> str:
+    return "TOOL" if _observed(turn, block) else turn.role.value.upper()
+
+
+def _observed(turn: Turn, block: Block) -> bool:
+    """Tell whether a user's turn says what a tool gave back, in a text protocol."""
+    return turn.role is Role.USER and block.speaker is Speaker.TOOL
 
 
 def _recorded(block: Block, sources: Sources | None) -> Content:
@@ -42,19 +51,23 @@ def _recorded(block: Block, sources: Sources | None) -> Content:
     return sources(block.origin) or block.content
 
 
-def _said(block: Block, content: Content) -> str:
+def _said(block: Block, content: Content, *, output: bool) -> str:
     match content:
         case TextContent():
-            return content.content
+            return _shown(block, content.content) if output else content.content
         case ToolCallContent():
             return f"calls {content.name} {content.arguments}"
         case ToolResultContent():
-            text = content.text()
-            if len(text) <= _RESULT or block.origin is None:
-                return text[:_RESULT]
-            return kept_ends(block.origin, text, _RESULT)
+            return _shown(block, content.text())
         case _:
             return f"({content.type})"
+
+
+def _shown(block: Block, text: str) -> str:
+    """Give as much of a tool's output as is read."""
+    if len(text) <= _RESULT or block.origin is None:
+        return text[:_RESULT]
+    return kept_ends(block.origin, text, _RESULT)
 
 
 def pieces(texts: Sequence[str], room: int, count: Callable[[str], int]) -> list[str]:

@@ -16,10 +16,10 @@ from typing import TypeAlias
 
 from palaver.context.work.deeds import Deed, deed
 from palaver.context.work.outcomes import outcome
-from palaver.messages import ToolCallContent, ToolResultContent, canonical_json
-from palaver.view import Block, Exchange
+from palaver.messages import Content, Role, TextContent, ToolCallContent, ToolResultContent, canonical_json
+from palaver.view import Block, Exchange, call_in
 
-__all__ = ["Act", "Acts", "Known", "acts_of"]
+__all__ = ["Act", "Acts", "Known", "acts_of", "asked_for", "result_of"]
 
 _WHOLE = ("content", "file_text", "contents", "text", "new_source", "data")
 """Arguments in which a tool that writes a file takes all of it."""
@@ -84,8 +84,12 @@ class Act:
     @property
     def said(self) -> str:
         """The result as text."""
-        assert isinstance(self.answer.content, ToolResultContent)  # noqa: S101 - acts are answered by results only
-        return self.answer.content.text()
+        return self.result.text()
+
+    @property
+    def result(self) -> ToolResultContent:
+        """The result; in a text protocol what was said is made one."""
+        return result_of(self.answer.content, self.content)
 
 
 @dataclass(frozen=True)
@@ -195,8 +199,52 @@ def acts_of(exchanges: Sequence[Exchange], known: Known | None = None) -> Acts:
         known: Those that were looked at before.
     """
     known = known or Known()
-    found = tuple(act for index, exchange in enumerate(exchanges) for act in known.of(index, exchange))
-    return Acts(found, tuple(act.index for act in found))
+    found: list[Act] = []
+    before: Exchange | None = None
+    for index, exchange in enumerate(exchanges):
+        if exchange.observes:
+            found += _observed(index, exchange, before)
+        else:
+            found += known.of(index, exchange)
+            before = None if exchange.derived else exchange
+    return Acts(tuple(found), tuple(act.index for act in found))
+
+
+def asked_for(exchange: Exchange | None) -> tuple[Block, ToolCallContent] | None:
+    """Give the call that a response makes in a text protocol, with the block that says it; None where it makes none."""
+    if exchange is None or exchange.role is not Role.ASSISTANT:
+        return None
+    for block in reversed(exchange.turns[0].blocks):
+        if isinstance(block.content, TextContent) and (call := call_in(block.content.content)) is not None:
+            return block, call
+    return None
+
+
+def result_of(content: Content, call: ToolCallContent) -> ToolResultContent:
+    """Give what answers a call as a result."""
+    if isinstance(content, ToolResultContent):
+        return content
+    text = content.content if isinstance(content, TextContent) else ""
+    return ToolResultContent(id=call.id, name=call.name, content=text)
+
+
+def _observed(index: int, exchange: Exchange, before: Exchange | None) -> Iterator[Act]:
+    """Give the act of a text protocol that an exchange is the answer of."""
+    asked = asked_for(before)
+    answer = exchange.turns[0].blocks[0]
+    if asked is None or not isinstance(answer.content, TextContent):
+        return
+    block, call = asked
+    done = deed(call)
+    yield Act(
+        index=index,
+        call=replace(block, content=call),
+        answer=answer,
+        deed=done,
+        failed=outcome(result_of(answer.content, call)) != "ok",
+        written=_written(call, done),
+        asked=f"{call.name} {canonical_json(call.args).decode()}",
+    )
 
 
 def _acts(index: int, exchange: Exchange) -> Iterator[Act]:
