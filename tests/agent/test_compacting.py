@@ -14,14 +14,14 @@ from palaver.agent import Agent, Compacted, ProviderInvoker
 from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.context.summary import HEADINGS
 from palaver.context.triggers import EventCount, Fired, Idle, Own, Tokens
-from palaver.errors import InvalidRequest, ModelCallFailed, ProviderDown
+from palaver.errors import InvalidRequest, ModelCallFailed, ProviderDown, UnknownPolicy
 from palaver.ids import DialogId, new_session_id
 from palaver.log import Node
 from palaver.log.entries import Compaction, Instructions
 from palaver.models.openai import OpenAIProvider
 from palaver.prompts import Format
 from palaver.session.compaction.proposing import CompactionWish
-from palaver.session.memory import tools_for
+from palaver.session.memory import compact_tools, tools_for
 from palaver.store import SessionRecord
 from palaver.tokens import counter
 from palaver.tools.portal import run_sync
@@ -434,6 +434,48 @@ def test_an_agent_overflows_compacts_lists_recalls_and_answers() -> None:
     assert "compaction" in kinds(agent.current_dialog)
     assert not any("question 0" in str(content) for _, content in sent(provider.requests[1]))
     assert 'trust="human"' in str(provider.requests[3].body["messages"][-1]["content"])
+
+
+def test_r26_a_model_compacts_itself_when_a_part_is_done_with() -> None:
+    """`compact` among its tools: one compaction of the log, its own summary in the view, what it names is kept, and the turn goes on."""
+    answers = [calling("compact", summary=CAT_SUMMARY, keep="question 3"), "Go on."]
+    agent, provider = scripted(answers, tools=tools_for("cat"))
+    talkative(agent)
+    agent.receive("And now?")
+    assert agent.respond().content == "Go on."
+    (compaction,) = made(agent)
+    assert compaction.policy == "cat"
+    assert (compaction.attempt["trigger"], compaction.attempt["focus"]) == ("tool", "question 3")
+    assert compaction.tokens_after < compaction.tokens_before * 0.95
+    told = str(provider.requests[1].body["messages"])
+    assert "the cache was measured" in told
+    assert "question 3" in told
+    assert "tokens became" in told
+    agent.current_dialog.undo()
+    assert not [each for each in agent.current_dialog.view().exchanges if each.derived]
+
+
+def test_r26_a_summary_of_its_own_that_is_none_changes_nothing() -> None:
+    """It has no sections, or nothing would be gained: the model reads why, and the log has no compaction."""
+    for answer, why in (
+        (calling("compact", summary="Fine."), "Nothing was changed: the summary is not used"),
+        (calling("compact"), ""),
+    ):
+        agent, provider = scripted([answer, "Go on."], tools=tools_for("opencode-dcp"))
+        if why:
+            talkative(agent)
+        agent.receive("And now?")
+        assert agent.respond().content == "Go on."
+        assert (why or "Nothing was changed") in str(provider.requests[1].body["messages"])
+        assert made(agent) == []
+    with pytest.raises(UnknownPolicy):
+        compact_tools("caat")
+
+
+CAT_SUMMARY = "\n\n".join(
+    f"## {heading}\nthe cache was measured, and what was asked is question 0"
+    for heading in ("Task", "What was found", "What was changed", "What failed", "What is open")
+)
 
 
 @pytest.mark.peer

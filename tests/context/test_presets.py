@@ -85,7 +85,7 @@ def test_every_preset_acts_where_the_original_does() -> None:
     assert limit(ClaudeCode) == 200_000 - 20_000 - 13_000
     assert limit(Pi) == 200_000 - 16_384
     assert limit(Dynamiq) == 160_000
-    assert limit(OpenCode) == 200_000 - 64_000 - 20_000
+    assert limit(OpenCode) == 200_000 - 32_000 - 20_000  # of the longest answer at most 32,000 tokens
     assert limit(LLLM) == 200_000 - 16_384 - 5_000
 
 

@@ -31,6 +31,7 @@ _RATIO = 0.8
 _PI_RESERVE = 16_384  # pi coding agent, compaction settings: reserveTokens
 _PI_KEEP_RECENT = 20_000  # the same: keepRecentTokens
 _OPENCODE_BUFFER = 20_000  # OpenCode, session compaction: buffer beside the longest answer
+_OPENCODE_ANSWER = 32_000  # OpenCode, provider/transform.ts: of the longest answer at most so much counts
 _USUAL_ANSWER = 16_384
 _ANSWER_SHARE = 4
 """Unless the caller says otherwise, a quarter of the window and at most 16,384 tokens are kept for the answer."""
@@ -250,9 +251,9 @@ class Budget:
 
     @classmethod
     def from_headroom(cls, model: str | ModelInfo, *, buffer: int = _OPENCODE_BUFFER) -> Budget:
-        """Keep a buffer beside the model's longest answer, at most half the window (the words of OpenCode)."""
+        """Keep a buffer beside the model's longest answer, of which at most 32,000 tokens count, and half the window (the words of OpenCode)."""
         info = _info(model)
-        answer = min(info.max_output or _USUAL_ANSWER, info.context_window // 2)
+        answer = min(info.max_output or _USUAL_ANSWER, _OPENCODE_ANSWER, info.context_window // 2)
         return cls(max_tokens=info.context_window, reserve=answer, safety_buffer=buffer, max_input=info.max_input)
 
     @classmethod

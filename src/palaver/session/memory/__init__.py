@@ -2,6 +2,7 @@
 
 from palaver.session.memory.archive import ArchivalMemory, Passage
 from palaver.session.memory.blocks import CoreMemory, MemoryBlock
+from palaver.session.memory.compacting import compact_tools
 from palaver.session.memory.embedding import Embedder, HashingEmbedder
 from palaver.session.memory.files import File, Files, Found, Grep
 from palaver.session.memory.filing import file_tools
@@ -23,6 +24,7 @@ __all__ = [
     "Passage",
     "SubjectMemory",
     "archival_tools",
+    "compact_tools",
     "core_memory_tools",
     "file_tools",
     "history_tools",

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from functools import partial
 from types import MappingProxyType
 
 from palaver.context.registry import POLICIES
 from palaver.errors import InvalidInput, UnknownPolicy
 from palaver.session.memory.archive import ArchivalMemory
 from palaver.session.memory.blocks import CoreMemory
+from palaver.session.memory.compacting import compact_tools
 from palaver.session.memory.filing import file_tools
 from palaver.session.memory.recalling import history_tools, recall_tools
 from palaver.session.memory.remembering import archival_tools, core_memory_tools
@@ -28,7 +30,8 @@ def tools_for(
     """Give the tools for memory that belong to a policy.
 
     `letta`: core memory, `conversation_search` and archival memory. `manus`, `swe-agent` and `claude-code`: files, for what is too large to be
-    said. All of them: `recall` and its like, for every policy leaves handles behind.
+    said. `cat` and `opencode-dcp`: `compact`, by which the model makes its own view smaller. All of them: `recall` and its like, for every
+    policy leaves handles behind.
 
     Args:
         policy: The policy's name.
@@ -53,5 +56,12 @@ def tools_for(
 
 
 _KITS: Mapping[str, Callable[[], tuple[Function, ...]]] = MappingProxyType(
-    {"letta": history_tools, "manus": file_tools, "swe-agent": file_tools, "claude-code": file_tools}
+    {
+        "letta": history_tools,
+        "manus": file_tools,
+        "swe-agent": file_tools,
+        "claude-code": file_tools,
+        "cat": partial(compact_tools, "cat"),
+        "opencode-dcp": partial(compact_tools, "opencode-dcp"),
+    }
 )
