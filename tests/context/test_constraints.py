@@ -1,12 +1,17 @@
 """Constraints and pins: found by code, listed, changed by hand, and never summarised away."""
 
+import json
+
 import pytest
 
+from palaver import Dialog
 from palaver.context import Constraints, Ledger, Meter, compose, constraints, planner
 from palaver.context.manager import Policy
 from palaver.context.policies.default import DefaultContextManager
 from palaver.context.policies.offload import OffloadContextManager
 from palaver.context.presets import LLLM, PRESETS, Preset, SWEAgent
+from palaver.context.registry import POLICIES
+from palaver.errors import InfeasibleBudget
 from palaver.log import Pin, Place
 from palaver.testing.logs import Log, model, user
 from palaver.tokens import Budget
@@ -138,3 +143,58 @@ def test_five_hundred_constraints_stay_within_their_room(preset: type[Policy]) -
         assert composed.tokens_after <= tokens
         assert "Never touch file number 499." in said
         assert any(" more)" in line for line in said.splitlines() if line.startswith("The user said:"))
+
+
+@pytest.mark.parametrize("name", [None, *sorted(POLICIES)])
+def test_r10_a_constraint_put_on_by_hand_is_in_the_next_request_under_every_policy(name: str | None) -> None:
+    """From the next request on, once, with nothing left out and with much; what stood before stays as it was; taken off it is gone."""
+    dialog = Dialog(owner="agent")
+    dialog.put_text("Hi")
+    for number in range(20):
+        dialog.put_text(f"answer {number} " + "word " * 80, role="assistant")
+        dialog.put_text(f"Go on, {number}.")
+    before = dialog.view()
+    at = dialog.constraints.add("Write in English.")
+    for budget in (100_000, 1_200):
+        view = dialog.view()
+        if name is not None:
+            try:
+                view = dialog.compose(name, budget=budget, model="gpt-4o").view
+            except InfeasibleBudget:
+                assert name == "full"
+                continue
+        assert "Write in English." in str(view.system[-1].content)
+        assert view.system[-1].sources[0].start == at.seq
+    body = json.dumps(dialog.request("openai-chat", "gpt-4o").body)
+    assert body.index("Write in English.") < body.index("Go on, 0.")
+    assert dialog.view().exchanges == before.exchanges
+    assert dialog.fork().view().system == dialog.view().system
+    assert dialog.view().system[: len(before.system)] == before.system
+    dialog.constraints.remove("Write in English.")
+    assert dialog.view().system == before.system
+
+
+def test_r10_it_stays_behind_a_compaction_and_is_not_a_constraint_twice() -> None:
+    """After fifty messages and a compaction that is written down it stands where it stood, and the list has it once."""
+    dialog = Dialog(owner="agent")
+    dialog.constraints.add("Write in English.")
+    for number in range(30):
+        dialog.put_text(f"Go on, {number}.")
+        dialog.put_text(f"answer {number} " + "word " * 80, role="assistant")
+    dialog.put_text("And now?")
+    before = dialog.view().system
+    dialog.compact(policy="fold", budget=1_500, model="gpt-4o").approve()
+    assert dialog.view().system == before
+    assert dialog.constraints.texts == ("Write in English.",)
+
+
+def test_r10_of_very_many_put_on_by_hand_the_newest_are_told_and_the_rest_counted() -> None:
+    """Every request pays for them, so their section is bounded; it says how many are not told, and with which handles they come back."""
+    dialog = Dialog(owner="agent")
+    dialog.put_text("Hi")
+    handles = [dialog.constraints.add(f"Rule {number}: " + "x" * 1_900) for number in range(20)]
+    (section,) = (str(block.content) for block in dialog.view().system)
+    assert len(section) < 18_000
+    assert "Rule 19:" in section
+    assert f"(+ 12 older ones, not told here; recall {handles[0]} to {handles[11]})" in section
+    assert len(dialog.constraints) == 20

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -38,7 +39,9 @@ def compact(  # noqa: PLR0917 - the words of a command
     focus: Annotated[
         str,
         typer.Option(
-            "--focus", metavar="WORDS", help="What holds one of these words stays; a summariser dwells on it."
+            "--focus",
+            metavar="WORDS",
+            help="What holds one of these words stays, if there is room; a summariser dwells on it.",
         ),
     ] = "",
     budget: Annotated[
@@ -211,8 +214,7 @@ def lines_of(made: CompactionPreview) -> list[str]:
     lines = [
         f"{made.tokens_before:,} tokens -> {made.tokens_after:,} (policy {made.policy}); {gone} messages leave the view, none the log."
     ]
-    if made.focus:
-        lines.append(f"  {made.kept} exchanges with {made.focus!r} stay as they are.")
+    lines += [f"  {said}" for said in _dwelt_on(made)]
     places = [
         f"  - {place_of(one)}: {one.reason.value.replace('_', ' ')}, {one.messages} messages" for one in made.omitted
     ]
@@ -223,6 +225,19 @@ def lines_of(made: CompactionPreview) -> list[str]:
     for text in made.inserted:
         lines += ["  What stands in their place:", *(f"  | {line}" for line in text.splitlines())]
     return lines
+
+
+def _dwelt_on(made: CompactionPreview) -> Iterator[str]:
+    """Say what stays because of the focus, what does not although it is named, and which words name nothing."""
+    if made.kept:
+        more = f", of {made.found}; there is no room for more" if made.kept < made.found else ""
+        yield f"{made.kept} exchanges with {made.focus!r} stay as they are{more}."
+    elif made.found:
+        yield f"{made.found} exchanges hold a word of {made.focus!r}; there is no room for any of them."
+    elif made.focus:
+        yield f"Nothing that the model sees now holds a word of {made.focus!r}."
+    if made.missing and made.found:
+        yield f"Nothing holds {', '.join(map(repr, made.missing))}."
 
 
 def cost_of(made: CompactionPreview) -> str:
@@ -245,7 +260,8 @@ def constraints(
 ) -> int:
     """List what the user said must or must not be, as code found it in his words, and change the list.
 
-    Whatever leaves the view, the list stays in every record that stands for it; in forks made later and in later processes, too.
+    What is put on or taken off counts from the next request on: sentences put on by hand stand behind the instructions, whatever leaves the view.
+    What the user said himself is told by every record that stands for where he said it. Both hold in forks made later and in later processes, too.
     """
     with opened(store, writes=bool(add or remove)) as source:
         found = Session.open(session, source)

@@ -27,6 +27,7 @@ from palaver.log import (
     Pin,
     Quarantine,
     Reader,
+    Run,
     Span,
     Toolset,
     ToolSpec,
@@ -39,6 +40,7 @@ from palaver.view.lines import Line, header_at, material, read
 from palaver.view.pairing import Pairing, blocks
 from palaver.view.protocol import answers, observes
 from palaver.view.reasons import Reason
+from palaver.view.texts import by_hand
 from palaver.view.view import Block, Omission, Stated, View
 
 _ASSISTANT = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
@@ -283,8 +285,8 @@ class _Fold:
 
     def view(self, dialog_id: DialogId, at: int) -> View:
         """Give the view."""
-        system = self.edits.all_shown((*self.sections, *self.leading, *self.behind))
         stated = tuple(self.constraints.values())
+        system = (*self.edits.all_shown((*self.sections, *self.leading, *self.behind)), *_by_hand(stated))
         marks = (*self.pins.values(), *self.edits.quarantined.values(), *self.taken_back.values())
         state = (*self.in_force.values(), *self.leading_at, *marks, *(one.at for one in stated))
         removed = {gone.handle: gone for gone in self.pairing.doubled} | self.edits.removed
@@ -359,6 +361,19 @@ def _sections(line: Line, entry: Instructions) -> tuple[list[Block], list[Block]
 def _section(line: Line, index: int, text: str) -> Block:
     origin = Handle(line.handle.dialog, line.handle.seq, index)
     return Block(content=TextContent(content=text), origin=origin, speaker=Speaker.HARNESS, trust=Trust.HARNESS)
+
+
+def _by_hand(stated: tuple[Stated, ...]) -> tuple[Block, ...]:
+    """Give the section that tells what was put on the list of constraints by hand: nothing of the conversation says it.
+
+    It stands behind the instructions, where no policy leaves anything out, and changes only when the list does.
+    """
+    standing = [(one.text, one.at) for one in stated if one.stands]
+    if not standing:
+        return ()
+    runs = tuple(Run(dialog=at.dialog, start=at.seq, stop=at.seq + 1) for _, at in standing)
+    text = TextContent(content=by_hand(standing))
+    return (Block(content=text, derived="constraints", sources=runs, speaker=Speaker.HARNESS, trust=Trust.HARNESS),)
 
 
 def _summary(line: Line, text: str) -> Block:

@@ -1,5 +1,7 @@
 """The sentences that views put where something is missing. One place, because a changed word breaks every cached prefix."""
 
+from collections.abc import Sequence
+
 from palaver.log import Handle
 
 NO_RESULT = "No result is recorded for this tool call: it had not finished when the conversation went on."
@@ -19,3 +21,25 @@ QUARANTINED_ARGUMENT = "quarantined"
 def quarantined(handle: Handle) -> str:
     """Give the text that stands for a block that a provider refused."""
     return f"[A block the provider refused was set aside; recall {handle}]"
+
+
+MOST_BY_HAND = 16_000
+"""Characters that constraints put on the list by hand have in the instructions at most (some 4,000 tokens, as much as a record may have): each has up
+to 2,000, and every request pays for them."""
+
+
+def by_hand(stated: Sequence[tuple[str, Handle]]) -> str:
+    """Give the section of the instructions that tells the constraints that were put on the user's list by hand, each with its entry.
+
+    The newest have their place first; of those beyond it their number and where they are. The order is that in which they were put on.
+    """
+    room, first = MOST_BY_HAND, len(stated)
+    while first and (room := room - len(stated[first - 1][0])) >= 0:
+        first -= 1
+    older = (
+        f"\n(+ {first:,} older ones, not told here; recall {stated[0][1]} to {stated[first - 1][1]})" if first else ""
+    )
+    lines = "\n".join(f"- {text}" for text, _ in stated[first:])
+    return (
+        f"The user put these constraints on his list by hand. They hold throughout this conversation:{older}\n{lines}"
+    )

@@ -16,7 +16,7 @@ from palaver.view import View
 __all__ = ["LONGEST", "DialogConstraints"]
 
 LONGEST = 2_000
-"""Characters that a constraint put on the list may have: it is told in every record, so every request pays for it."""
+"""Characters that a constraint put on the list may have: it is told in every request."""
 
 
 class DialogConstraints(Sequence[Said]):
@@ -52,7 +52,8 @@ class DialogConstraints(Sequence[Said]):
     def add(self, text: str) -> Handle:
         """Put a sentence on the list, and give the entry that says so; one that was taken off is back.
 
-        Every record that stands for what left the view tells it from then on. To have the model read it at once, say it in the dialog.
+        The model reads it from the next request on, behind the instructions, whatever a policy leaves out; and every record that stands for what
+        left the view tells it. Instructions are the beginning of a request, so a provider's cache is written anew then, once.
 
         Raises:
             InvalidInput: It is empty, on the list already, or has more than 2,000 characters.
