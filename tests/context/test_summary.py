@@ -143,8 +143,13 @@ def test_r272_without_incremental_there_is_no_running_summary_in_the_request() -
     asked(working(8, log), by, incremental=False, whole=whole)
     assert "round 1" not in by.requests[-1].prompt()
     assert "pytest -q tests/test_1.py" in by.requests[0].transcript
-    asked(log, by, incremental=False)
-    assert "round 1" in by.requests[-1].prompt()
+    for more in (
+        {},
+        {"whole": fold(log.store, log.dialog, whole=True), "input_tokens": 1_300},
+    ):  # it cannot be had, or is too much
+        new = Scripted(GOOD)
+        asked(log, new, incremental=False, **more)
+        assert "round 1" in new.requests[0].prompt()
 
 
 def test_r305_the_focus_is_in_the_request() -> None:

@@ -82,7 +82,7 @@ class ConfiguredSummarizer:
         """
         provider = provider_of(self.invoker or self.agent.llm_invoker)
         store, model = self.agent.store, self.agent.model
-        call = self.call or Call(model=model, **call_words(None, self.agent.model_args))
+        call = self.call or Call(model=model, **call_words(self.agent.system_prompt, self.agent.model_args))
         by = ModelSummarizer(
             provider,
             self.model or model,

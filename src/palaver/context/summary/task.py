@@ -144,7 +144,12 @@ class Task:
             most=min(free, _LONGEST, max(wanted.input_tokens // _ANSWER, 1)),
             room=min(budget.for_input, composed.tokens_before - 1),
         )
-        return found if found.idle else found._asking()
+        if found.idle:
+            return found
+        ready = found._asking()
+        if ready.hindered and wanted.anew is not None:  # all of it is too much: what is new is better than nothing
+            return cls.of(view, composed, budget, books, replace(wanted, incremental=True))
+        return ready
 
     @property
     def idle(self) -> str:

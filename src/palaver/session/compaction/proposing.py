@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -16,8 +17,9 @@ from palaver.log import Entry, Handle, Span
 from palaver.session.calls.composing import BudgetLike, Composing, PolicyLike
 from palaver.session.compaction.attempts import attempt_of, breaker_of
 from palaver.session.compaction.committing import worth
+from palaver.session.compaction.focusing import Focused, focused
 from palaver.session.compaction.pacing import as_if_full, paced
-from palaver.session.compaction.preview import CompactionPreview, text_of
+from palaver.session.compaction.preview import CompactionPreview
 from palaver.store.blocks import require_no_block
 from palaver.store.protocol import Store
 from palaver.tokens import Budget, model_info
@@ -40,10 +42,6 @@ wrong (dynamiq, SummarizationConfig: token_budget_ratio)."""
 _ANY = 2**31
 """What somebody can read at once who has the summary already."""
 
-_WORD = 4
-"""Letters of a word by which a focus finds exchanges: shorter ones are everywhere."""
-
-
 ASKED_FOR = Fired(MANUAL, "")
 """What is recorded of a compaction that somebody asked for."""
 
@@ -54,7 +52,8 @@ class CompactionWish:
 
     Attributes:
         policy: The policy; None for `palaver`.
-        focus: What to dwell on: exchanges that hold one of its words stay, as far as there is room, and a summariser is told.
+        focus: What to dwell on: exchanges that hold one of its words stay, as far as there is room, those with the rarest words before
+            others, and a summariser is told.
         budget: What one request may occupy then; None for the policy's own, and what that cuts down to, where it has a limit of its
             own (a preset of another system); else for half of what it occupies now, or the policy's own budget where that is less.
         summarizer: What summarises beside the record; None for nothing.
@@ -140,6 +139,8 @@ def _preview(
         composed=made.composed if summary is None else summary.composed,
         summarized=summary,
         focus=wish.focus,
+        found=len(made.focused.found),
+        missing=made.focused.missing,
         kept=made.kept,
         attempt=attempt_of(wish.trigger, wish.focus, summary),
         commit=lambda composed, attempt: dialog.commit(composed, attempt=attempt),
@@ -157,11 +158,13 @@ class _Made:
     Attributes:
         composed: The view as it would be.
         target: What one request may occupy then.
-        kept: How many exchanges stay because of the focus.
+        focused: What the focus names.
+        kept: How many exchanges stay because of that.
     """
 
     composed: Composed
     target: Budget
+    focused: Focused
     kept: int
 
 
@@ -183,23 +186,23 @@ def _by_code(ready: Composing, wish: CompactionWish) -> _Made:
     room = target
     if wish.by is not None:
         room = Budget.of_input(max(1, math.ceil(target.for_input * (1 - _FOR_SUMMARY))))
-    kept = _focused(view, wish.focus)
+    named = focused(view, wish.focus)
     try:
-        return _made(ready, view, kept, room, target)
+        return _made(ready, view, named, room, target)
     except InfeasibleBudget as error:
         if wish.budget is None:  # nobody said how small: as small as there can be
             target = Budget.of_input(error.needed if error.needed < size else max(size, error.needed))
         elif wish.by is None:
             raise
-    return _made(ready, view, (), target, target)  # without room for a summary
+    return _Made(composed=ready.composed(target), target=target, focused=named, kept=0)  # without room for a summary
 
 
 def _by_itself(ready: Composing, wish: CompactionWish, size: int) -> _Made | None:
     """Plan by the policy's own limit; where that is not reached, as if it were now. None where what must be sent is too large for either."""
-    kept = _focused(ready.view, wish.focus)
+    named = focused(ready.view, wish.focus)
     for target in (ready.budget, as_if_full(ready, size)):
         try:
-            made = _made(ready, ready.view, kept, target, target)
+            made = _made(ready, ready.view, named, target, target)
         except InfeasibleBudget:
             continue
         if worth(size, made.composed.tokens_after):
@@ -207,17 +210,18 @@ def _by_itself(ready: Composing, wish: CompactionWish, size: int) -> _Made | Non
     return None
 
 
-def _made(ready: Composing, view: View, kept: Sequence[int], room: Budget, target: Budget) -> _Made:
-    """Compose; of the exchanges that the focus names the newest stay, as many as there is a view with."""
+def _made(ready: Composing, view: View, named: Focused, room: Budget, target: Budget) -> _Made:
+    """Compose; of the exchanges that the focus names the best stay, as many as there is a view with."""
+    kept = named.found
     while kept:
-        made = _holding(ready, view, kept, room)
+        made = _holding(ready, view, frozenset(kept), room)
         if made is not None:
-            return _Made(composed=_unpinned(made, view), target=target, kept=len(kept))
-        kept = kept[len(kept) // 2 + 1 :]
-    return _Made(composed=ready.composed(room), target=target, kept=0)
+            return _Made(composed=_unpinned(made, view), target=target, focused=named, kept=len(kept))
+        kept = kept[(len(kept) + 1) // 2 :]
+    return _Made(composed=ready.composed(room), target=target, focused=named, kept=0)
 
 
-def _holding(ready: Composing, view: View, kept: Sequence[int], room: Budget) -> Composed | None:
+def _holding(ready: Composing, view: View, kept: AbstractSet[int], room: Budget) -> Composed | None:
     """Compose so that some exchanges stay; None where there is no such view, or the policy alone cannot make it: the focus shall cost no record."""
     held = tuple(replace(x, pinned=True) if n in kept else x for n, x in enumerate(view.exchanges))
     try:
@@ -234,14 +238,6 @@ def _unpinned(made: Composed, view: View) -> Composed:
         replace(x, pinned=x.pinned if x.first is None else pinned.get(x.first, x.pinned)) for x in made.view.exchanges
     )
     return replace(made, view=replace(made.view, exchanges=shown))
-
-
-def _focused(view: View, focus: str) -> tuple[int, ...]:
-    """Give the exchanges that hold a word of a focus of four letters or more; where those are most of them, the newest quarter of all."""
-    words = {word.casefold() for word in focus.split() if len(word) >= _WORD}
-    said = {n: text_of(x).casefold() for n, x in enumerate(view.exchanges) if words and not x.derived}
-    found = tuple(n for n, text in said.items() if any(word in text for word in words))
-    return found if 2 * len(found) <= len(view.exchanges) else found[-(len(view.exchanges) // 4) :]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,7 +281,8 @@ def _input_tokens(ready: Composing, wish: CompactionWish, by: Summarizer) -> int
     """Give what a summariser can read at once: what is wished, else a share of its model's window; of the agent's, where only the policy knows."""
     if wish.input_tokens is not None or wish.summary is not None:
         return _ANY if wish.input_tokens is None else wish.input_tokens
-    share, window = _settled(ready.manager, "token_budget_ratio"), int(getattr(by, "window", 0))
+    share, said = _settled(ready.manager, "token_budget_ratio"), getattr(by, "window", 0)
+    window = said if isinstance(said, int) else 0  # it is the caller's, and may say anything
     if share is not None and not window:
         info = model_info(ready.model)
         window = info.max_input if info.known else INPUT_TOKENS
