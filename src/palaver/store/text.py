@@ -43,6 +43,8 @@ _SINGLE = (
     "\u2600-\u27bf\U0001f000-\U0001faff"
 )
 _TOKEN = re.compile(rf"[{_SINGLE}]|[^\W_{_SINGLE}]+")
+_UNSPACED = re.compile(rf"[{_SINGLE}]")
+_RUN = re.compile(rf"[{_SINGLE}]+|[^\W_{_SINGLE}]+")
 _BEFORE, _AFTER = r"(?<![^\W_])", r"(?![^\W_])"
 _LONG = re.compile(rf"(\S{{{TOKEN_CHARACTERS}}})\S+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -61,6 +63,27 @@ def fold(text: str) -> str:
 def words(query: str) -> tuple[str, ...]:
     """Give the folded words of a query, each once, in order; pieces without letter, digit or pictograph are left out."""
     found = (fold(word) for word in query.split() if _TOKEN.search(word))
+    return tuple(dict.fromkeys(found))
+
+
+def delimited(word: str) -> str:
+    """Give the pattern of a word that stands by itself, not inside a longer run of letters and digits."""
+    return f"{_BEFORE if word[0].isalnum() else ''}{re.escape(word)}{_AFTER if word[-1].isalnum() else ''}"
+
+
+def unspaced(word: str) -> bool:
+    """Tell whether a word has characters of a script that is written without spaces: where it ends is not to be seen there."""
+    return _UNSPACED.search(word) is not None
+
+
+def parts(word: str) -> tuple[str, ...]:
+    """Give what such a word may be found by: each two characters that are neighbours, and what stands beside them in other scripts.
+
+    (As Lucene's CJKBigramFilter cuts them; a character that stands alone is a part by itself.)
+    """
+    found = []
+    for run in _RUN.findall(word):
+        found += [run[n : n + 2] for n in range(max(1, len(run) - 1))] if unspaced(run) else [run]
     return tuple(dict.fromkeys(found))
 
 
@@ -94,10 +117,8 @@ def columns(text: str) -> tuple[str, str]:
 
 def _pattern(folded: str, wanted: Sequence[str]) -> re.Pattern[str]:
     """Give what finds the words: each delimited where it stands so anywhere, else inside longer runs too."""
-    found = []
-    for word in sorted(wanted, key=len, reverse=True):
-        delimited = f"{_BEFORE if word[0].isalnum() else ''}{re.escape(word)}{_AFTER if word[-1].isalnum() else ''}"
-        found.append(delimited if re.search(delimited, folded) else re.escape(word))
+    longest = sorted(wanted, key=len, reverse=True)
+    found = (delimited(word) if re.search(delimited(word), folded) else re.escape(word) for word in longest)
     return re.compile("|".join(found))
 
 

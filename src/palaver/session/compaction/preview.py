@@ -25,7 +25,9 @@ class CompactionPreview:
         composed: The view as it would be, and the plan that leads to it.
         summarized: What became of the summary; None where none was asked for.
         focus: What was to be dwelt on.
-        kept: How many exchanges stay because of that.
+        found: How many exchanges of the view are named by it.
+        missing: Its words that no exchange of the view holds, as they were typed.
+        kept: How many exchanges stay because of it.
         attempt: What is recorded of it either way.
     """
 
@@ -33,6 +35,8 @@ class CompactionPreview:
     composed: Composed
     summarized: Summarized | None = None
     focus: str = ""
+    found: int = 0
+    missing: tuple[str, ...] = ()
     kept: int = 0
     attempt: Mapping[str, Any] = field(default_factory=dict)
     commit: Callable[[Composed, Mapping[str, Any]], Handle] = field(repr=False, compare=False)
@@ -120,6 +124,8 @@ class CompactionPreview:
             "summary": self.summary,
             "refused": self.refused,
             "focus": self.focus,
+            "found": self.found,
+            "missing": list(self.missing),
             "kept": self.kept,
             "attempt": dict(self.attempt),
         }
