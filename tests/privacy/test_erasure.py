@@ -4,7 +4,8 @@ import json
 import os
 import signal
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from palaver.errors import Erased, HasChildren, InvalidBundle, InvalidInput, NotReproducible, UnknownHandle
 from palaver.ids import DialogId
-from palaver.log import ERASED, KINDS, Draft, Erasure, Handle, Header, MessageEntry, decode_entry, draft, stand_in
+from palaver.log import ERASED, KINDS, Erasure, Handle, MessageEntry, decode_entry, draft, stand_in
 from palaver.messages import Message, Role
 from palaver.session import Session
 from palaver.session.carried.replay import ReplayLog
@@ -275,23 +276,24 @@ def test_shared_payloads_stay_for_the_others(store: Store) -> None:
 
 
 def test_a_picture_that_is_said_again_during_an_erasure_is_kept() -> None:
-    """The last session that showed a picture is erased just before another that says it again is written: the picture is there."""
+    """The last session that showed a picture is erased just before the step in which another says it again: the picture is there."""
     picture = b"\x89PNG\r\n\x1a\n" + b"y" * 50
 
     class Between(MemoryStore):
         doomed: Session | None = None
 
-        def append(self, dialog_id: DialogId, drafts: Sequence[Draft], turn_head: int) -> tuple[Header, ...]:
+        def together(self) -> AbstractContextManager[None]:
             if self.doomed is not None:
                 doomed, self.doomed = self.doomed, None
                 doomed.erase()
-            return super().append(dialog_id, drafts, turn_head)
+            return super().together()
 
     store = Between()
     first, second = Session.create(store, "first"), Session.create(store, "second")
     first.root.put_image(picture)
     store.doomed = first
     second.root.put_image(picture)
+    assert store.doomed is None
     assert len(list(store.blob_ids())) == 1
     assert second.root.messages[0].contents
 
