@@ -10,6 +10,8 @@ from palaver.context.manager import Policy
 from palaver.context.policies.default import DefaultContextManager
 from palaver.context.policies.offload import OffloadContextManager
 from palaver.context.presets import LLLM, PRESETS, Preset, SWEAgent
+from palaver.context.record.facts import Facts, Said
+from palaver.context.record.telling import told as told_of
 from palaver.context.registry import POLICIES
 from palaver.errors import InfeasibleBudget
 from palaver.log import Pin, Place
@@ -129,20 +131,58 @@ def test_what_is_pinned_is_in_every_view_as_it_was_said(preset: type[Preset]) ->
 
 @pytest.mark.parametrize("preset", EVERY, ids=lambda each: each.name)
 def test_five_hundred_constraints_stay_within_their_room(preset: type[Policy]) -> None:
-    """All stay in the log; the first and the newest are on the list, the newest in every view, within the room, with the number of those that are not told."""
+    """R15: all are on the list; the newest are in every view, within the room, with the number of those that are not told and where they are."""
     log = Log()
     for begin in range(0, 500, 20):
         said = " ".join(f"Never touch file number {number}." for number in range(begin, begin + 20))
         log.put(user(f"{said} Go on."), *run(f"r{begin}", "ls", PAGE))
     log.put(user("And now?"))
     listed = [int(rule.text.removesuffix(".").rpartition(" ")[2]) for rule in constraints(seen(log))]
-    assert listed == [*range(16), *range(452, 500)]
+    assert listed == [*range(500)]
     for tokens in (2_500, 6_000):
         composed = fitted(seen(log), preset(), tokens)
         said = "\n".join(texts(composed.view))
         assert composed.tokens_after <= tokens
         assert "Never touch file number 499." in said
-        assert any(" more)" in line for line in said.splitlines() if line.startswith("The user said:"))
+        assert any(" more" in line for line in said.splitlines() if line.startswith("The user said:"))
+        assert len(constraints(composed.view)) == 500
+
+
+@pytest.mark.parametrize("preset", EVERY, ids=lambda each: each.name)
+def test_r15_every_constraint_is_told_while_all_fit_in_a_quarter_of_the_room(preset: type[Policy]) -> None:
+    """A hundred that need less than a quarter of a small room, and so many that they need more than a record has otherwise: each word for word."""
+    for count, tokens in ((60, 8_000), (300, 60_000)):
+        log = Log()
+        for number in range(count):
+            log.put(user(f"Never touch file number {number}. Go on."))
+        log.put(*(each for number in range(tokens // 500) for each in run(f"r{number}", f"ls {number}", PAGE)))
+        log.put(user("And now?"))
+        said = "\n".join(texts(fitted(seen(log), preset(), tokens).view))
+        assert [number for number in range(count) if f"Never touch file number {number}." not in said] == []
+
+
+def test_r15_what_is_not_told_is_named_by_number_and_handle() -> None:
+    """Of a hundred that have no room the line says how many are not told, between which handles they were said, and that the list has them."""
+    rules = tuple(Said(f"{'a' * 32}:{number}:0", f"Never touch file number {number}.") for number in range(100))
+    lines = told_of(Facts(rules=rules), "head", 400, COUNTER.text).splitlines()
+    shown = len(lines) - 2
+    assert shown > 5
+    assert lines[-1].startswith('- "Never touch file number 99."')
+    assert lines[1] == (
+        f"The user said: (+ {100 - shown} more, said from [aaaaaaaaaaaa:0:0] to [aaaaaaaaaaaa:{99 - shown}:0]; "
+        "the list of constraints has all)"
+    )
+
+
+def test_r15_so_many_that_not_all_are_carried_are_counted() -> None:
+    """Facts go with every compaction: of more than 64,000 characters the first and the newest are carried, and the rest counted."""
+    rules = tuple(Said("", f"Never touch file number {number}: {'x' * 400}") for number in range(1_000))
+    facts = Facts(rules=rules).bounded()
+    assert 60_000 < sum(len(said.text) for said in facts.rules) <= 64_000
+    assert facts.rules[0] == rules[0]
+    assert facts.rules[-1] == rules[-1]
+    assert facts.more["rules"] + len(facts.rules) == 1_000
+    assert Facts(rules=rules[:140]).bounded().rules == rules[:140]
 
 
 @pytest.mark.parametrize("name", [None, *sorted(POLICIES)])

@@ -14,7 +14,7 @@ from palaver.errors import InvalidInput
 from palaver.messages import AssistantMessage, Content, TextContent, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.testing.logs import Log, model, result, system, user
 from palaver.view import Insert, Plan, Reason, Rewrite, View, apply
-from tests.context.helper import COUNTER, seen
+from tests.context.helper import COUNTER, commit, fitted, seen, texts
 
 
 def call(name: str, **args: Any) -> ToolCallContent:  # noqa: ANN401 - any argument
@@ -237,3 +237,34 @@ def test_a_summary_by_others_is_carried_on_and_a_notice_is_not() -> None:
     facts = Recorder().take(view.exchanges).facts()
     assert [said.text for said in facts.summaries] == ["They spoke of parsers."]
     assert isinstance(view.exchanges[0].turns[0].blocks[0].content, TextContent)
+
+
+def test_r30_equal_asks_are_one_line_with_a_count() -> None:
+    """An agent that is told to continue two hundred times: one line with the newest handle, and the asks that differ are told beside it."""
+    log = Log()
+    log.put(user("Make it fast."))
+    for number in range(200):
+        log.put(
+            model(f"answer {number} " + "word " * 60),
+            user("And a changelog." if number == 3 else " Continue" if number % 2 else "continue"),
+        )
+    record = "\n".join(texts(fitted(seen(log), "fold", 4_000).view))
+    lines = [line for line in record.splitlines() if line.startswith('- "')]
+    assert sum("ontinue" in line for line in lines) == 1
+    (line,) = (line for line in lines if "ontinue" in line)
+    assert " times) [" in line
+    assert any("And a changelog." in line for line in lines)
+
+
+def test_r30_the_count_goes_on_from_record_to_record() -> None:
+    """What earlier records counted is not counted anew, and nothing is counted twice."""
+    log = Log()
+    log.put(user("Make it fast."))
+    for _ in range(3):
+        for number in range(20):
+            log.put(model(f"answer {number} " + "word " * 60), user("continue"))
+        commit(log, fitted(seen(log), "fold", 1_500))
+    view = seen(log)
+    facts = Recorder().take(view.exchanges).facts()
+    assert sum(said.times for said in facts.asks if said.text == "continue") == 60
+    assert len([said for said in facts.asks if said.text == "continue"]) == 1

@@ -71,5 +71,5 @@ def constraints(view: View, changes: Constraints | None = None, sources: Sources
         changes: What was changed by hand, besides what the log says.
         sources: Gives blocks as they were recorded, where they are shown in another form.
     """
-    facts = Recorder(sources=sources).take(view.exchanges).facts()
+    facts = Recorder(sources=sources).take(view.exchanges).known()
     return (changes or Constraints()).over(view).applied(facts).rules

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -11,12 +11,11 @@ from typing import Any
 from palaver.errors import InvalidInput
 from palaver.messages import canonical_json
 
-__all__ = ["MOST", "NOTHING", "Command", "Facts", "File", "Said", "Trouble"]
+__all__ = ["MOST", "NOTHING", "RULES", "Command", "Facts", "File", "Said", "Trouble"]
 
 MOST: Mapping[str, int] = MappingProxyType(
     {
         "asks": 64,
-        "rules": 64,
         "files": 256,
         "commands": 64,
         "troubles": 64,
@@ -25,6 +24,9 @@ MOST: Mapping[str, int] = MappingProxyType(
     }
 )
 """How many facts of each kind are carried; of older ones their number and their place. All of them stay reachable in the log."""
+
+RULES = 64_000
+"""Characters of the user's constraints that are carried (some 16,000 tokens, a thousand sentences): of more the first ones, a quarter of that, and the newest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +133,11 @@ class Facts:
         for name, most in MOST.items():
             facts = getattr(self, name)
             if len(facts) > most:
-                first = most // 4 if name == "rules" else 0
-                kept[name] = (*facts[:first], *facts[len(facts) - most + first :])
+                kept[name] = facts[len(facts) - most :]
                 more[name] = more.get(name, 0) + len(facts) - most
+        if sum(len(said.text) for said in self.rules) > RULES:
+            kept["rules"] = _carried(self.rules)
+            more["rules"] = more.get("rules", 0) + len(self.rules) - len(kept["rules"])
         return replace(self, **kept, more=MappingProxyType(more)) if kept else self
 
     def to_json(self) -> str:
@@ -177,6 +181,17 @@ _ONES = ("goal", "running", "last")
 
 NOTHING = Facts().to_json()
 """The facts of a text that has words of its own and no facts: a model's summary. Empty facts are those of a text that somebody else made."""
+
+
+def _carried(rules: Sequence[Said]) -> tuple[Said, ...]:
+    """Give the first constraints and the newest; those put on the list by hand, which have no handle, are at its end."""
+    first, room = 0, RULES // 4
+    while (room := room - len(rules[first].text)) >= 0:
+        first += 1
+    last, room = len(rules), RULES - RULES // 4
+    while (room := room - len(rules[last - 1].text)) >= 0:
+        last -= 1
+    return (*rules[:first], *rules[max(last, first) :])
 
 
 def _fields(fact: Any) -> dict[str, Any]:  # noqa: ANN401 - any kind of fact

@@ -26,7 +26,8 @@ SHARE = 4
 """At most a quarter of the room is for what stands for exchanges that were left out."""
 
 MOST = 4_000
-"""Tokens that it has at most: its facts are carried beside its text, and all of them can be recalled."""
+"""Tokens that a record has at most: its facts are carried beside its text, and all of them can be recalled. Constraints may need more, and have it:
+each of them is told while they fit in their share of the room."""
 
 _ANY = 2**53
 """Room for whatever there is."""
@@ -39,12 +40,10 @@ class NoticeOf:
     Attributes:
         sources: Gives blocks as they were recorded, or None.
         constraints: What the user changed by hand in the list of his constraints.
-        most: Tokens that it has at most, where the room is large.
     """
 
     sources: Sources | None = None
     constraints: Constraints = field(default_factory=Constraints)
-    most: int = MOST
     _known: tuple[View, Sequence[int]] | None = field(default=None, repr=False)
 
     @property
@@ -54,8 +53,7 @@ class NoticeOf:
 
     def room(self, ground: Ground, upto: int) -> int:
         """Give the size of the longest one that could be needed so far: no later exchange changes it."""
-        rules = self._rules(ground)[upto] if ground.view.exchanges else 0
-        return NOTICE.room(ground, upto) + min(rules, self._room(ground))
+        return NOTICE.room(ground, upto) + min(self.rules(ground, upto), self._room(ground))
 
     def inserts(self, ground: Ground, layout: Layout) -> tuple[Insert, ...]:
         """Make it."""
@@ -66,7 +64,7 @@ class NoticeOf:
         if not facts.rules or not gone:
             return NOTICE.inserts(ground, layout)
         head = notice(ground.dropped(layout))
-        rules = min(self._rules(ground)[max(missing)], self._room(ground))
+        rules = min(self.rules(ground, max(missing)), self._room(ground))
         line = Insert(
             before=ground.gap(layout),
             text=told(_only_rules(facts), head, ground.meter.text(head) + rules, ground.meter.text),
@@ -77,8 +75,12 @@ class NoticeOf:
         )
         return (line,)
 
+    def rules(self, ground: Ground, upto: int) -> int:
+        """Give the size of telling all constraints that were said up to an exchange."""
+        return self._rules(ground)[upto] if ground.view.exchanges else 0
+
     def _room(self, ground: Ground) -> int:
-        return max(min(ground.room.high // SHARE, self.most), 0)
+        return max(ground.room.high // SHARE, 0)
 
     def _rules(self, ground: Ground) -> Sequence[int]:
         """Give for each exchange what telling all constraints needs that were said up to it."""

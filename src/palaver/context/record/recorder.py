@@ -84,7 +84,11 @@ class Recorder:
         }
 
     def facts(self) -> Facts:
-        """Give what is known now."""
+        """Give what is known now, as much of it as is carried."""
+        return self.known().bounded()
+
+    def known(self) -> Facts:
+        """Give all that is known now."""
         return Facts(
             goal=self._goal,
             asks=tuple(self._asks.values()),
@@ -97,7 +101,7 @@ class Recorder:
             running=self._running,
             last=self._last,
             more=dict(self._more),
-        ).bounded()
+        )
 
     def take(self, exchanges: Iterable[Exchange]) -> Recorder:
         """Take exchanges, the oldest first."""

@@ -41,12 +41,14 @@ class RecordOf:
 
     def __post_init__(self) -> None:
         """Have a notice ready for where there is too little room."""
-        object.__setattr__(self, "bare", NoticeOf(self.sources, self.constraints, self.most))
+        object.__setattr__(self, "bare", NoticeOf(self.sources, self.constraints))
 
     def room(self, ground: Ground, upto: int) -> int:
         """Give the tokens that a record has at most."""
         return (
-            max(self._room(ground), NOTICE.room(ground, upto)) if self._tells(ground) else self.bare.room(ground, upto)
+            max(self._most(ground, upto), NOTICE.room(ground, upto))
+            if self._tells(ground)
+            else self.bare.room(ground, upto)
         )
 
     def inserts(self, ground: Ground, layout: Layout) -> tuple[Insert, ...]:
@@ -62,7 +64,7 @@ class RecordOf:
             return NOTICE.inserts(ground, layout)
         record = Insert(
             before=ground.gap(layout),
-            text=told(facts, head, self._free(ground), ground.meter.text),
+            text=told(facts, head, self._most(ground, max(missing)) - ground.inserted("", "record"), ground.meter.text),
             label="record",
             sources=sources_of(gone),
             facts=facts.to_json(),
@@ -75,6 +77,11 @@ class RecordOf:
 
     def _free(self, ground: Ground) -> int:
         return self._room(ground) - ground.inserted("", "record")
+
+    def _most(self, ground: Ground, upto: int) -> int:
+        """Give the size of a record of what was said up to an exchange: more than it has at most where its constraints need more than half of that."""
+        needed = self.bare.rules(ground, upto) + self.most // 2
+        return max(self._room(ground), min(ground.room.high // SHARE, needed))
 
     def _room(self, ground: Ground) -> int:
         return min(ground.room.high // SHARE, self.most)

@@ -32,6 +32,7 @@ class _Section:
         rank: How early its lines are taken; a lower one first.
         first: How many of the newest are taken at that rank; the rest comes after everything.
         more: How many older facts are not carried.
+        places: The handle of each line, where those that are not told are named by theirs, or empty.
     """
 
     heading: str
@@ -39,6 +40,24 @@ class _Section:
     rank: int
     first: int
     more: int = 0
+    places: tuple[str, ...] = ()
+
+    def head(self, untold: Sequence[int], *, placed: bool = False) -> str:
+        """Give the heading, with how many of its lines are not told.
+
+        Args:
+            untold: Their indexes.
+            placed: True to say where they were said, and where they are listed.
+        """
+        missing = len(untold) + self.more
+        if not missing:
+            return self.heading
+        where = ""
+        if placed and self.places:
+            places = [self.places[index] for index in untold if self.places[index]]
+            where = f", said from{_at(places[0])} to{_at(places[-1])}" if places else ""
+            where += "; the list of constraints has all"
+        return f"{self.heading} (+ {missing} more{where})"
 
 
 def told(facts: Facts, head: str, room: int, count: Callable[[str], int]) -> str:
@@ -65,7 +84,8 @@ def told(facts: Facts, head: str, room: int, count: Callable[[str], int]) -> str
     while taken and count(text) > room:  # pieces can count less than their whole
         taken.popitem()
         text = "\n".join([head, *_written(sections, taken)])
-    return text
+    placed = "\n".join([head, *_written(sections, taken, placed=True)])
+    return placed if count(placed) <= room else text
 
 
 def untold(text: str) -> str:
@@ -90,12 +110,12 @@ def _order(sections: Sequence[_Section]) -> Iterator[tuple[int, int]]:
         yield from ((number, index) for index in range(max(len(lines) - sections[number].first, 0) - 1, -1, -1))
 
 
-def _written(sections: Sequence[_Section], taken: dict[tuple[int, int], str]) -> Iterator[str]:
+def _written(sections: Sequence[_Section], taken: dict[tuple[int, int], str], *, placed: bool = False) -> Iterator[str]:
     for number, section in enumerate(sections):
         lines = [taken[number, index] for index in range(len(section.lines)) if (number, index) in taken]
         if lines:
-            missing = len(section.lines) - len(lines) + section.more
-            yield f"{section.heading} (+ {missing} more)" if missing else section.heading
+            untold = [index for index in range(len(section.lines)) if (number, index) not in taken]
+            yield section.head(untold, placed=placed)
             yield from lines
 
 
@@ -105,7 +125,8 @@ def _sections(facts: Facts) -> Iterator[_Section]:
     goal = () if facts.goal is None else (_said(facts.goal, _GOAL),)
     yield _Section("Goal, in the user's words:", goal, 0, 1)
     rules = tuple(_said(said, _LINE * 2) for said in facts.rules)
-    yield _Section("The user said:", rules, 1, len(rules), more.get("rules", 0))
+    places = tuple(said.at for said in facts.rules)
+    yield _Section("The user said:", rules, 1, len(rules), more.get("rules", 0), places)
     asks = tuple(_said(said, _ASK) for said in facts.asks)
     yield _Section("Later asks, in the user's words:", asks, 2, 3, more.get("asks", 0))
     summaries = tuple(_said(said, _GOAL * 2) for said in facts.summaries)
