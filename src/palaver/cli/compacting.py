@@ -25,7 +25,10 @@ from palaver.session import CompactionPreview, Dialog, Session
 from palaver.session.compaction.preview import place_of
 from palaver.store import Store
 
-__all__ = ["compact", "constraints", "cost_of", "lines_of", "summarizer_of"]
+__all__ = ["HOLDS", "compact", "constraints", "cost_of", "lines_of", "summarizer_of"]
+
+HOLDS = "It stays so until it has grown by a tenth, or is too long for the model, or somebody compacts by hand."
+"""How long an undo holds."""
 
 _SHOWN = 12
 """Lines of a preview that say what would go."""
@@ -204,7 +207,7 @@ def _undo(dialog: Dialog, *, json: bool) -> int:
     if json:
         print_json({"entry": str(entry), "tokens_before": before, "tokens_after": after})
     else:
-        output().print(f"Taken back by entry {entry}: {before:,} tokens -> {after:,}.", soft_wrap=True)
+        output().print(f"Taken back by entry {entry}: {before:,} tokens -> {after:,}. {HOLDS}", soft_wrap=True)
     return Exit.OK
 
 

@@ -14,7 +14,7 @@ MANUAL = "manual"
 """The name under which a compaction is recorded that somebody asked for."""
 
 _PROGRESS = 1.1
-"""By how much a view must have grown since the last compaction before a trigger fires again: compaction never loops (T8, T20)."""
+"""By how much a view must have grown since the last compaction, or its undoing, before a trigger fires again: compaction never loops (T8, T20)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +27,8 @@ class Figures:
         window: The model's window, in tokens; 0 where it is not known.
         idle: Seconds since the newest words of the model, or of a tool; 0 where there are none.
         overflow: Whether the provider has just said that the request is too long.
-        compacted: The size of the view behind its last compaction, in tokens; 0 where there was none.
+        compacted: The size of the view behind its last compaction, or behind the undoing of one, in tokens; 0 where there was none.
+        undone: Whether that was an undoing: the view is as large as somebody wants it to be.
         own: Why the policy would make the view smaller now by a limit of its own; empty where it would not, or was not asked.
     """
 
@@ -37,6 +38,7 @@ class Figures:
     idle: float = 0.0
     overflow: bool = False
     compacted: int = 0
+    undone: bool = False
     own: str = ""
 
 
@@ -170,15 +172,20 @@ class Fired:
 
 
 def grown(figures: Figures) -> bool:
-    """Tell whether the view has grown by a tenth since its last compaction, if there was one."""
-    return not figures.compacted or figures.tokens >= figures.compacted * _PROGRESS
+    """Tell whether the view may be made smaller again: it has grown by a tenth since its last compaction, or since that was undone.
+
+    One that somebody undid may be, too, as soon as the model's window does not hold it.
+    """
+    if not figures.compacted or figures.tokens >= figures.compacted * _PROGRESS:
+        return True
+    return figures.undone and 0 < figures.window < figures.tokens
 
 
 def fired(triggers: Iterable[Trigger], figures: Figures) -> Fired | None:
     """Give the first trigger that fires, or None.
 
     Behind a compaction none does before the view has grown by a tenth, but for an overflow: what could not be made smaller then is not tried
-    again with every message.
+    again with every message. Nor behind the undoing of one, so that it holds; unless the window is too small for that.
     """
     if not figures.overflow and not grown(figures):
         return None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from palaver.agent import Agent, AutoCompact
 from palaver.cli.chat.screen import Screen, one_line
 from palaver.cli.chat.talk import Talk
-from palaver.cli.compacting import lines_of
+from palaver.cli.compacting import HOLDS, lines_of
 from palaver.errors import InvalidInput, PalaverError
 from palaver.session import CompactionPreview
 from palaver.session.calls.composing import tokens_of
@@ -100,4 +100,4 @@ def undo(talk: Talk, screen: Screen) -> None:
     dialog = talk.dialog.reload()
     before = tokens_of(dialog.view(), talk.agent.model)
     dialog.undo()
-    screen.note(f"Taken back: {before:,} tokens -> {tokens_of(dialog.view(), talk.agent.model):,}.")
+    screen.note(f"Taken back: {before:,} tokens -> {tokens_of(dialog.view(), talk.agent.model):,}. {HOLDS}")

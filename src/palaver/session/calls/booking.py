@@ -18,7 +18,8 @@ from palaver.messages import Message, Usage
 from palaver.session.calls.invocations import ModelCall
 from palaver.store.protocol import Store
 from palaver.tokens import Rates, counter, rates
-from palaver.view import Exchange, View
+from palaver.view import Exchange, View, fold
+from palaver.view.lines import material
 
 __all__ = ["Books", "rates_of"]
 
@@ -49,6 +50,7 @@ class Books:
     _sent: tuple[Handle, View | None] | None = None
     _usage: tuple[Handle, Usage | None] | None = None
     _measured: tuple[str, Ledger] | None = None
+    _undone: tuple[Handle, str, int] | None = None
     _nodes: list[Node] | None = None
     _asked: int = 0
 
@@ -78,6 +80,31 @@ class Books:
         if known is None or known[0] != model or known[1].meter.held > _HELD:
             known = self._measured = (model, Ledger(meter=Meter(counter(model))))
         return known[1]
+
+    def since(self, node: Node, last: Header, model: str) -> tuple[int, bool]:
+        """Give the size of the view that the newest compaction, or the undoing of one, left, and whether it was an undoing.
+
+        A compaction tells its size. An undoing is measured: who undid it may count otherwise than the model that goes on.
+
+        Args:
+            node: The dialog.
+            last: Its newest own entry that counts.
+            model: The model that counts.
+
+        Returns:
+            The size in tokens, 0 where there was none.
+        """
+        found = material(self.store, node, last, whole=False)
+        entry, place = found.checkpoint, found.place
+        if entry is None or place is None:
+            return 0, False
+        if entry.undone is None:
+            return entry.tokens_after, False
+        known = self._undone
+        if known is None or known[:2] != (place, model):
+            view = fold(self.store, place.dialog, place.seq)
+            known = self._undone = (place, model, self.measured(model).meter.view(view).total)
+        return known[2], True
 
     # --- calls ------------------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from palaver.context.summary import Breaker, Summarized
 from palaver.context.triggers import Figures, Fired
-from palaver.log import Compaction, Custom, Entry, Header, Span, decode_entry
+from palaver.log import Compaction, Custom, Entry, Span, decode_entry
 from palaver.messages import Usage, thaw
 from palaver.session.calls.booking import answered_at
 from palaver.store.protocol import Store
@@ -82,7 +82,7 @@ def _tried(entry: Entry) -> Mapping[str, Any] | None:
 
 
 def figures_of(view: View, size: int, store: Store, spans: Sequence[Span], at: float, model: str) -> Figures:
-    """Give what triggers look at.
+    """Give what triggers look at, but for what is said of the last compaction.
 
     Args:
         view: The view.
@@ -92,20 +92,10 @@ def figures_of(view: View, size: int, store: Store, spans: Sequence[Span], at: f
         at: The time, in seconds since 1970-01-01 UTC.
         model: The model that counted, or empty.
     """
-    newest = store.header(spans[-1].dialog, spans[-1].stop - 1) if spans else None
     answered = answered_at(store, spans)
     return Figures(
         events=sum(1 if exchange.derived else exchange.messages for exchange in view.exchanges),
         tokens=size,
         window=model_info(model).context_window if model else 0,
         idle=0.0 if answered is None else max(0.0, at - answered),
-        compacted=_compacted(store, newest, spans),
     )
-
-
-def _compacted(store: Store, newest: Header | None, spans: Sequence[Span]) -> int:
-    """Give the size of the view behind the newest compaction of the dialog's own, in tokens; 0 where there is none."""
-    if newest is None or newest.view_base < 0:
-        return 0
-    entry = decode_entry(store.body(spans[-1].dialog, newest.view_base))
-    return entry.tokens_after if isinstance(entry, Compaction) else 0

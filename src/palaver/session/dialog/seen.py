@@ -158,7 +158,9 @@ class SeenBranch(Branch):
         seen = self._seen(None)
         counting = model or seen.model
         size = self._books.measured(counting).meter.view(seen).total
-        return figures_of(seen, size, self.store, self._spans(), now() if at is None else at, counting)
+        figures = figures_of(seen, size, self.store, self._spans(), now() if at is None else at, counting)
+        compacted, undone = self._books.since(self._node, self._last, counting)
+        return replace(figures, compacted=compacted, undone=undone)
 
     def due(self, policy: PolicyLike, *, model: str = "") -> str | None:
         """Say why a policy would make the view smaller now by its own limit; presets of other systems have one (docs/presets.md).
@@ -339,7 +341,7 @@ class SeenBranch(Branch):
         """Undo the newest commit that is not undone yet, by an entry of its own: what that commit left out is back.
 
         Commits are a stack: a second undo takes back the commit before, an undo after a new commit that one. To have an undone commit
-        again, commit anew.
+        again, commit anew. No trigger does that at once, in whichever process: not before the view has grown by a tenth, or is too long.
 
         Raises:
             Conflict: Another compaction was committed since the last `reload`.
