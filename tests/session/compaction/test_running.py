@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver import Dialog, InfeasibleBudget
+from palaver import Dialog, InfeasibleBudget, MemoryStore, Session
 from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.context.record.running import running
 from palaver.context.record.telling import RUNNING
 from palaver.errors import InvalidInput, ProviderDown
+from palaver.log import Handle
 from palaver.session import CompactionPreview
 from palaver.session.compaction.preview import text_of
 from palaver.view import View
@@ -171,3 +172,36 @@ def test_r293_a_summary_goes_out_and_comes_back() -> None:
     assert by.requests[0].running == "kept by the caller"
     with pytest.raises(InvalidInput):
         dialog.compact(summary="x", summarizer=by)
+
+
+@pytest.mark.parametrize("policy", ["palaver", "default", "claude-code", "letta"])
+def test_with_a_summary_requests_still_go_on_from_each_other(policy: str) -> None:
+    """It is held wherever a policy cuts, and counts: between few cuts each view begins with all of the one before, and none is over budget."""
+    dialog = talked(40)
+    assert compacted(dialog, Telling("We took UNIQUE-DECISION-77."), policy, 4_000)
+    before: list[str] = []
+    edits = 0
+    for number in range(40):
+        talk_on(dialog, 1, f"step{number}")
+        made = dialog.compose(policy, budget=4_000, model=MODEL)
+        texts = [text_of(exchange) for exchange in made.view.exchanges]
+        assert "We took UNIQUE-DECISION-77." in "\n".join(texts)
+        assert made.tokens_after <= 4_000
+        assert not any(exchange.pinned for exchange in made.view.exchanges)
+        edits += texts[: len(before)] != before
+        before = texts
+    assert 1 <= edits <= 5
+
+
+def test_an_erasure_reaches_a_summary_that_had_no_room() -> None:
+    """What was summarised of an erased entry is gone from the facts that carried it, too: no byte of the log says it."""
+    store = MemoryStore()
+    dialog = talked(100, store=store)
+    long = " ".join(f"word{number}" for number in range(90))
+    assert compacted(dialog, Telling(f"SECRET-XYZ {long}"), "palaver", 8_000)
+    assert compacted(dialog, None, "palaver", 1_800)
+    assert "SECRET-XYZ" in running(dialog.view())
+    session = Session.open("s", store)
+    assert session.erase(entries=[Handle(dialog.dialog_id, 3)]).complete
+    assert not any(b"SECRET-XYZ" in body for _, body in store.bodies(dialog.dialog_id))
+    assert "SECRET-XYZ" not in str(session.root.reload().view())
