@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -104,6 +105,10 @@ def compact(  # noqa: PLR0917 - the words of a command
     _require_one(preview=preview, yes=yes, undo=undo)
     if summary is not None and (summarizer or keep_summary):
         raise typer.BadParameter("--summary is in the place of --summarizer and --keep-summary.")
+    if keep_summary is not None and not keep_summary.parent.is_dir():  # told before a model is paid
+        raise InvalidInput(
+            f"There is no folder {keep_summary.parent} for the summary.", hint="Name a file in one that is there."
+        )
     told = None if summary is None else _read(summary)
     with opened(store, writes=yes or undo) as source:
         found = Session.open(session, source)
@@ -122,7 +127,7 @@ def compact(  # noqa: PLR0917 - the words of a command
         if json:
             print_json({**made.to_dict(), "entry": entry or None})
             return Exit.OK
-    for line in [_done(entry)] if agreed else [*_way_back(made, summarizer, keep_summary), "Nothing was written."]:
+    for line in [_done(entry)] if agreed else _way_back(made, summarizer, keep_summary):
         output().print(line, soft_wrap=True, markup=False, highlight=False)
     return Exit.OK
 
@@ -139,40 +144,36 @@ def _done(entry: str) -> str:
 def _way_back(made: CompactionPreview, summarizer: str | None, kept: Path | None) -> list[str]:
     """Say how the summary that was shown can be committed: asked again, a model gives another one."""
     if summarizer is None or not made.summary:
-        return []
+        return ["Nothing was written."]
     if kept is not None:
-        return [f"The summary is in {kept}; `--summary {kept} --yes` commits it as it stands."]
+        return [f"The summary is in {kept}; `--summary {kept} --yes` commits it as it stands. The log is as it was."]
     return [
-        "This summary is kept nowhere: --yes asks for another one. --keep-summary FILE writes it down, --summary FILE --yes commits it."
+        "This summary is kept nowhere: --yes asks for another one. --keep-summary FILE writes it down, --summary FILE --yes commits it.",
+        "Nothing was written.",
     ]
 
 
 def _read(file: Path) -> str:
-    """Read a summary.
-
-    Raises:
-        InvalidInput: The file cannot be read as text.
-    """
-    try:
+    with _told("The summary cannot be read", "Name a text file, or - for standard input."):
         return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            f"The summary cannot be read: {error}.", hint="Name a text file, or - for standard input."
-        ) from error
 
 
 def _written(file: Path, text: str) -> None:
-    """Write a summary down.
+    with _told("The summary cannot be written down", "Name a file in a folder that is there."):
+        file.write_text(f"{text}\n", encoding="utf-8")
+
+
+@contextmanager
+def _told(what: str, hint: str) -> Iterator[None]:
+    """Say what is wrong with a file.
 
     Raises:
-        InvalidInput: There is no such place.
+        InvalidInput: It cannot be used.
     """
     try:
-        file.write_text(f"{text}\n", encoding="utf-8")
-    except OSError as error:
-        raise InvalidInput(
-            f"The summary cannot be written down: {error}.", hint="Name a file in a folder that is there."
-        ) from error
+        yield
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"{what}: {error}.", hint=hint) from error
 
 
 def summarizer_of(spec: str, store: Store) -> ModelSummarizer:
