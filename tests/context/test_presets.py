@@ -1,5 +1,6 @@
 """Presets: the constants that others published, what each does first and last, and the failures that others had with it."""
 
+import inspect
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -32,8 +33,8 @@ from palaver.log import Handle, Invocation, draft
 from palaver.messages import Message, ToolCallContent, UserMessage
 from palaver.testing.logs import Log, model, result, system, user
 from palaver.testing.policy_laws import hold
-from palaver.tokens import Budget
-from palaver.view import View
+from palaver.tokens import Budget, Rates
+from palaver.view import Plan, View
 from tests.context.helper import COUNTER, commit, faults, fitted, seen, size, texts
 from tests.context.work import PAGE, did, read, run, write
 
@@ -119,6 +120,90 @@ def test_a_policy_object_made_for_no_model_takes_the_dialogs(name: str) -> None:
     assert by_name.budget_for("gpt-5") == by_name.budget
     with pytest.raises(InvalidInput):
         by_object.budget_for("")
+
+
+ROWS: tuple[tuple[str, tuple[object, ...]], ...] = (
+    ("n", (-1, 0, "5", 1.5, True, None)),
+    ("polling", (0, "1", None)),
+    ("largest", (0, "x", None)),
+    ("share", (7, -0.1, "half", float("nan"), None, True)),
+    ("keep_results", (-3, "5", None)),
+    ("keep_tail", (-1, 0.5)),
+    ("files", (-1, "5", None)),
+    ("pause", (0, -1, "1h", float("inf"))),
+    ("max_size", ("240", 0, None)),
+    ("keep_first", (-1, "2")),
+    ("keep_last", (0, "2")),
+    ("minimum_progress", (5, "0.1", None)),
+    ("history", (-5, "1", 1.5)),
+    ("map_tokens", (-1, "1", float("nan"))),
+    ("map_mul_no_files", (-1, None)),
+    ("evict", (0, 1, "0.3", None)),
+    ("threshold", (-1, "1", None)),
+    ("enabled", (1, "yes", None)),
+    ("incremental", ("no",)),
+    ("compaction_enabled", (0,)),
+    ("max_token_context_length", (0, "1")),
+    ("context_usage_ratio", (0, 1.5, "0.8", None)),
+    ("token_budget_ratio", (0, 2, "x")),
+    ("preserve_last_messages", (-1, "2", 1.5, None)),
+    ("compaction_token_threshold", (-1, "500", None)),
+    ("max_preserved_tokens", (-1, "x")),
+    ("newest", (-1, "10", 1.5)),
+    ("fold", ("no", 1, None)),
+    ("keep", (-1, "x")),
+    ("seed", (3, b"x")),
+)
+
+
+def of_its_own(maker: type[Policy]) -> set[str]:
+    """Give the names of the parameters of a policy that are neither the model's nor a budget's."""
+    found = set(inspect.signature(maker.__init__).parameters) - {"self", "model_name", "max_tokens", "budget", "words"}
+    if maker is Dynamiq:
+        found |= set(SummarizationConfig.__dataclass_fields__) - {"config"}
+    return found - {"config", "repo_map", "policy", "prices"}  # values with classes of their own
+
+
+@pytest.mark.parametrize("maker", POLICIES.values(), ids=list(POLICIES))
+def test_r31_every_parameter_of_every_policy_is_held_to_what_it_may_be(maker: type[Policy]) -> None:
+    """Out of range, of another kind, as text: an `InvalidInput` that names it, when the policy is made and not in the middle of a turn."""
+    rows = dict(ROWS)
+    for name in of_its_own(maker):
+        for value in rows[name]:
+            for model_name in ("", "gpt-4o"):
+                with pytest.raises(InvalidInput, match=name):
+                    policy({"type": maker.name, name: value}, model_name)
+    for word, value in (("model_name", 3), ("max_tokens", "many"), ("reserve", -1)):
+        with pytest.raises(InvalidInput):
+            policy({"type": maker.name, word: value, **({} if word == "model_name" else {"model_name": "gpt-4o"})})
+
+
+def test_r31_what_is_no_parameter_is_refused_also_without_a_model() -> None:
+    """A slip of the pen is told with the parameter that it is close to; so are prices that are none, by the words there are."""
+    with pytest.raises(InvalidInput, match="evict"):
+        policy({"type": "letta", "evct": 0.5})
+    with pytest.raises(InvalidInput, match="polling"):
+        policy({"type": "swe-agent", "poling": 2})
+    for prices, told in (({"ttl": 0}, "lifetime"), ({"raed": 0.1}, "read"), ("cheap", "PriceSheet"), (3, "PriceSheet")):
+        with pytest.raises(InvalidInput, match=told):
+            policy({"type": "scheduled", "policy": "letta", "prices": prices})
+    with pytest.raises(InvalidInput, match="SummarizationConfig"):
+        policy({"type": "dynamiq", "config": {"enabled": True}})
+
+
+@pytest.mark.parametrize("given", [None, "drop it", 3, [], {"drops": []}])
+def test_r31_a_plan_that_is_none_is_refused_in_words(given: object) -> None:
+    """Whatever a policy gives in the place of a plan: an `InvalidInput` with its name, as for a plain manager that forgets its return."""
+
+    class Mine(Policy):
+        name = "mine"
+
+        def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+            del view, ledger, budget, prices
+            return given  # type: ignore[return-value]
+
+    with pytest.raises(InvalidInput, match=r"'mine' gave a .*, not a plan.*palaver.Plan"):
+        fitted(seen(working(3)), Mine(), 8_000)
 
 
 # --- every preset -----------------------------------------------------------------------------------------------------------

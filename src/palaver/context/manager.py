@@ -5,13 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from copy import copy
+from difflib import get_close_matches
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, ClassVar, Protocol, TypeVar, cast
 
 from palaver.context.compose import compose
 from palaver.context.ledger import Ledger
+from palaver.context.parameters import Parameters, require
 from palaver.errors import InvalidInput
 from palaver.tokens import Budget, ModelCounter, Rates, counter
+from palaver.tokens.vocabulary import read_words
 from palaver.view import Plan, View
 
 __all__ = ["ContextManager", "Policy", "Viewed"]
@@ -69,11 +73,13 @@ class Policy(ContextManager):
     Attributes:
         model_name: The model whose window and tokens count, or empty: then budget and counter come from the caller.
         max_tokens: The window: what a request and its answer may occupy, in tokens; the model's own unless given.
+        parameters: What the policy is made with besides, by name, each with what it may be: whatever says otherwise is refused when it is made.
         complete: True when the policy shows everything or nothing: a view that is too large for the budget is then infeasible, where
             otherwise `compose` goes on by dropping the oldest.
     """
 
     complete: ClassVar[bool] = False
+    parameters: ClassVar[Parameters] = MappingProxyType({})
 
     def __init__(self, model_name: str = "", max_tokens: int | None = None, **budget: object) -> None:
         """Make the policy for a model.
@@ -87,12 +93,30 @@ class Policy(ContextManager):
             InvalidInput: A word is not known, or its value cannot be used.
             InfeasibleBudget: Answer and buffer leave no token for any input.
         """
+        require(self.parameters, {name: getattr(self, name) for name in self.parameters})
+        self._require_words(model_name, budget)
         self.model_name = model_name
         self._words: Mapping[str, object] = {**budget, "max_tokens": max_tokens}
         self.max_tokens = max_tokens
         if model_name or max_tokens is not None:  # without either, the budget comes from the caller
             window = self.budget.max_tokens
             self.max_tokens = window if max_tokens is None else max_tokens
+
+    def _require_words(self, model_name: object, budget: Mapping[str, object]) -> None:
+        """Insist that what is no parameter is a word of a budget, also where the budget comes from the caller later."""
+        if not isinstance(model_name, str):
+            raise InvalidInput(f"model_name is {model_name!r}.", hint="It is a text, empty for none.")
+        for word in budget:
+            try:
+                read_words({word: None})
+            except InvalidInput as error:
+                close = get_close_matches(word, self.parameters, n=1)
+                if close:
+                    raise InvalidInput(
+                        f"{word!r} is no parameter of {self.name!r}, and no word for a budget.",
+                        hint=f"Close: {close[0]}.",
+                    ) from error
+                raise
 
     @cached_property
     def budget(self) -> Budget:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from palaver.context.ground import Ground, Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
 from palaver.context.operators import DROP_OLDEST, in_phases, recalled_first
 from palaver.context.operators.offload import THRESHOLD, offload
+from palaver.context.parameters import Parameters, count
 from palaver.context.record import NoticeOf
 from palaver.context.steps import laid_out, plan_of
-from palaver.errors import InvalidInput
 from palaver.tokens import Budget, Rates
 from palaver.view import Plan, View
 
@@ -28,6 +29,11 @@ class OffloadContextManager(Policy):
     """
 
     name: ClassVar[str] = "offload"
+    parameters: ClassVar[Parameters] = MappingProxyType(
+        {
+            "threshold": count(),
+        }
+    )
 
     def __init__(
         self, model_name: str = "", max_tokens: int | None = None, *, threshold: int = THRESHOLD, **budget: object
@@ -43,11 +49,9 @@ class OffloadContextManager(Policy):
         Raises:
             InvalidInput: A word is not known, or its value cannot be used.
         """
-        given = budget.pop("compaction_token_threshold", threshold)
-        if not isinstance(given, int) or isinstance(given, bool) or given < 0:
-            raise InvalidInput(f"threshold is {given!r}.", hint="Give a whole number of tokens, at least 0.")
+        said: Any = budget.pop("compaction_token_threshold", threshold)
+        self.threshold: int = said
         super().__init__(model_name, max_tokens, **budget)
-        self.threshold = given
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:  # noqa: ARG002 - prices do not matter to it
         """Say which outputs to set aside."""

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
+from difflib import get_close_matches
 from functools import cached_property
+from types import MappingProxyType
 from typing import ClassVar
 
 from palaver.context.ground import Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
+from palaver.context.parameters import Parameters, count, require, switch, text
 from palaver.context.presets import PRESETS, Preset
 from palaver.context.presets.preset import planned
 from palaver.context.schedule.due import Schedule, Waiting
@@ -71,9 +74,7 @@ class Scheduled(Policy):
                 f"{getattr(policy, 'name', policy)!r} is no preset: it does not say what it is made of.",
                 hint="Schedule a preset, or make one of your own with a recipe.",
             )
-        for word, value in (("newest", 0 if newest is None else newest), ("keep", 0 if keep is None else keep)):
-            if type(value) is not int or value < 0:  # a configuration may say anything
-                raise InvalidInput(f"{word} is {value!r}: it is a whole number, and not negative.")
+        require(_WORDS, {"newest": newest, "fold": fold, "keep": keep, "seed": seed})
         self.policy = policy
         self.schedule = Schedule(waiting=Waiting(newest=newest), fold=fold, keep=keep, seed=seed)
         self.prices = _sheet(prices)
@@ -109,12 +110,30 @@ def _named(name: str) -> type[Preset]:
     return found
 
 
-def _sheet(prices: PriceSheet | Rates | Mapping[str, float] | None) -> PriceSheet | None:
+_WORDS: Parameters = MappingProxyType(
+    {"newest": count(none=True), "fold": switch(), "keep": count(none=True), "seed": text(none=True)}
+)
+
+
+def _sheet(prices: object) -> PriceSheet | None:
+    """Give the prices that are meant.
+
+    Raises:
+        InvalidInput: They are none.
+    """
+    if prices is None or isinstance(prices, PriceSheet):
+        return prices
     if isinstance(prices, Rates):
         return PriceSheet.of(prices)
+    known = tuple(each.name for each in fields(PriceSheet))
     if isinstance(prices, Mapping):
-        try:
-            return PriceSheet(**prices)  # type: ignore[arg-type] # the words of a configuration
-        except TypeError as error:
-            raise InvalidInput(f"These are no prices: {error}.") from error
-    return prices
+        odd = next((word for word in prices if word not in known), None)
+        if odd is None:
+            return PriceSheet(**prices)
+        close = get_close_matches(str(odd), known, n=1)
+        raise InvalidInput(
+            f"{odd!r} is no price.", hint=f"Close: {close[0]}." if close else f"Prices: {', '.join(known)}."
+        )
+    raise InvalidInput(
+        f"prices is {prices!r}.", hint=f"It is a PriceSheet, Rates, or a mapping of: {', '.join(known)}."
+    )

@@ -8,13 +8,14 @@ where it is asked for: before the user's first words, and then beside the record
 
 from __future__ import annotations
 
-from math import inf
 from pathlib import Path
+from types import MappingProxyType
 from typing import ClassVar
 
 from palaver.context.ground import Ground, Layout, Room, StandIn, asks
 from palaver.context.ledger import Ledger
 from palaver.context.operators import Cut, dropping
+from palaver.context.parameters import Parameters, count, number, require
 from palaver.context.presets.preset import Preset, Recipe
 from palaver.context.record import RecordOf
 from palaver.context.repo_map import Mapped, Maps, RepoMap
@@ -43,6 +44,13 @@ class Aider(Preset):
     """
 
     name: ClassVar[str] = "aider"
+    parameters: ClassVar[Parameters] = MappingProxyType(
+        {
+            "history": count(none=True),
+            "map_tokens": number(),
+            "map_mul_no_files": number(),
+        }
+    )
 
     def __init__(
         self,
@@ -61,10 +69,12 @@ class Aider(Preset):
             InvalidInput: What is to be mapped is no folder, or a figure is none.
             MissingExtra: A map is asked for, and the extra `repomap` is not installed.
         """
+        given = {"history": history, "map_tokens": map_tokens, "map_mul_no_files": map_mul_no_files}
+        require(self.parameters, given)  # before a repository is looked at
         self.history = history
         self.repo_map = _map_of(repo_map)
-        self.map_tokens = _figure("map_tokens", map_tokens)
-        self.map_mul_no_files = _figure("map_mul_no_files", map_mul_no_files)
+        self.map_tokens = map_tokens
+        self.map_mul_no_files = map_mul_no_files
         if self.repo_map is not None:
             _ = self.repo_map.seen  # here, where its user can wait: a plan has only to look at what changed
         super().__init__(model_name, max_tokens, **budget)
@@ -120,10 +130,3 @@ def _map_of(wanted: object) -> RepoMap | None:
     if wanted is None or isinstance(wanted, RepoMap):
         return wanted
     raise InvalidInput(f"repo_map is {wanted!r}.", hint="Give a folder's path, or a RepoMap.")
-
-
-def _figure(name: str, value: object) -> float:
-    """Give a figure; it may come from a file, and be anything."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < inf:
-        return value
-    raise InvalidInput(f"{name} is {value!r}.", hint="Give a number, 0 or more.")

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 from palaver.context.ground import Room
 from palaver.context.ledger import Ledger
 from palaver.context.operators import Cap, Clear, Cut, after_pause, cap, clear, dropping, in_phases, together
+from palaver.context.parameters import Parameters, count, number
 from palaver.context.presets.preset import Preset, Recipe
 from palaver.context.record import RecordOf
 from palaver.context.rehydrate import Rehydrating
@@ -56,6 +58,14 @@ class ClaudeCode(Preset):
     """
 
     name: ClassVar[str] = "claude-code"
+    parameters: ClassVar[Parameters] = MappingProxyType(
+        {
+            "keep_results": count(),
+            "keep_tail": count(),
+            "files": count(),
+            "pause": number(inside=True, none=True),
+        }
+    )
     headings: ClassVar[tuple[str, ...]] = (
         "Primary Request and Intent",
         "Key Technical Concepts",

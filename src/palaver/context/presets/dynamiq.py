@@ -8,12 +8,14 @@ since count max_preserved_tokens 10,000 in the place of messages, and pin the or
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from palaver.context.ground import Room
 from palaver.context.keeps import first_asks
 from palaver.context.ledger import Ledger
 from palaver.context.operators import Cut, Operator, dropping, in_phases, offload
+from palaver.context.parameters import Parameters, count, ratio, require, switch
 from palaver.context.presets.preset import Preset, Recipe, tail
 from palaver.context.record import RecordOf
 from palaver.context.summary.request import HEADINGS
@@ -56,12 +58,22 @@ class SummarizationConfig:
         Raises:
             InvalidInput: A ratio is out of range, or a count is negative.
         """
-        for name in ("context_usage_ratio", "token_budget_ratio"):
-            if not 0 < getattr(self, name) <= 1:
-                raise InvalidInput(f"{name} is {getattr(self, name)!r}.", hint="Give more than 0 and at most 1.")
-        for name in ("preserve_last_messages", "compaction_token_threshold", "max_preserved_tokens"):
-            if getattr(self, name) is not None and getattr(self, name) < 0:
-                raise InvalidInput(f"{name} is {getattr(self, name)!r}.", hint="Give a whole number, at least 0.")
+        require(_FIELDS, {name: getattr(self, name) for name in _FIELDS})
+
+
+_FIELDS: Parameters = MappingProxyType(
+    {
+        "enabled": switch(),
+        "max_token_context_length": count(1, none=True),
+        "context_usage_ratio": ratio(),
+        "preserve_last_messages": count(),
+        "incremental": switch(),
+        "compaction_enabled": switch(),
+        "compaction_token_threshold": count(),
+        "max_preserved_tokens": count(none=True),
+        "token_budget_ratio": ratio(),
+    }
+)
 
 
 class Dynamiq(Preset):
@@ -89,6 +101,10 @@ class Dynamiq(Preset):
         Raises:
             InvalidInput: A word is not known, or its value cannot be used.
         """
+        if config is not None and not isinstance(config, SummarizationConfig):
+            raise InvalidInput(
+                f"config is {config!r}.", hint="It is a SummarizationConfig; or say its words themselves."
+            )
         own = {name: words.pop(name) for name in SummarizationConfig.__dataclass_fields__ if name in words}
         base = asdict(config) if config is not None else {"enabled": True}
         self.config = SummarizationConfig(**{**base, **own})

@@ -7,14 +7,15 @@ the earlier one in. What was evicted stays in recall memory: here, in the log, b
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import ClassVar
 
 from palaver.context.ground import Room
 from palaver.context.ledger import Ledger
 from palaver.context.operators import Cut, dropping
+from palaver.context.parameters import Parameters, share
 from palaver.context.presets.preset import Preset, Recipe
 from palaver.context.record import RecordOf
-from palaver.errors import InvalidInput
 
 __all__ = ["Letta"]
 
@@ -27,6 +28,11 @@ class Letta(Preset):
     """
 
     name: ClassVar[str] = "letta"
+    parameters: ClassVar[Parameters] = MappingProxyType(
+        {
+            "evict": share(inside=True),
+        }
+    )
     words: ClassVar = {"safety_buffer": 0}
     headings: ClassVar[tuple[str, ...]] = ("Summary",)
 
@@ -38,8 +44,6 @@ class Letta(Preset):
         Raises:
             InvalidInput: The share is none.
         """
-        if not 0 < evict < 1:
-            raise InvalidInput(f"evict is {evict!r}.", hint="Give a share, more than 0 and less than 1.")
         self.evict = evict
         super().__init__(model_name, max_tokens, **budget)
 

@@ -9,12 +9,15 @@ and failures are kept.
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import ClassVar
 
 from palaver.context.ground import Room
 from palaver.context.keeps import first_asks, latest_plan
 from palaver.context.ledger import Ledger
 from palaver.context.operators import Clear, Cut, clear, dropping, in_phases
+from palaver.context.parameters import Parameters
+from palaver.context.parameters import share as share_of_all
 from palaver.context.plans import Reciting
 from palaver.context.presets.preset import Preset, Recipe
 from palaver.context.record import RecordOf
@@ -31,6 +34,11 @@ class Manus(Preset):
     """
 
     name: ClassVar[str] = "manus"
+    parameters: ClassVar[Parameters] = MappingProxyType(
+        {
+            "share": share_of_all(),
+        }
+    )
     headings: ClassVar[tuple[str, ...]] = (
         "Goal",
         "What was done",

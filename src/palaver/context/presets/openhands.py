@@ -7,12 +7,14 @@ before had 120 and 4.) Its sections: prompts/summarizing_prompt.j2. An event is 
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import ClassVar
 
 from palaver.context.ground import Ground, Layout, Room
 from palaver.context.keeps import first_messages
 from palaver.context.ledger import Ledger
 from palaver.context.operators import Cut, dropping
+from palaver.context.parameters import Parameters, count, require, share
 from palaver.context.presets.preset import Preset, Recipe
 from palaver.context.record import RecordOf
 from palaver.context.steps import over
@@ -32,6 +34,14 @@ class OpenHands(Preset):
     """
 
     name: ClassVar[str] = "openhands"
+    parameters: ClassVar[Parameters] = MappingProxyType(
+        {
+            "max_size": count(1),
+            "keep_first": count(),
+            "keep_last": count(1, none=True),
+            "minimum_progress": share(),
+        }
+    )
     headings: ClassVar[tuple[str, ...]] = (
         "USER_CONTEXT",
         "TASK_TRACKING",
@@ -61,6 +71,7 @@ class OpenHands(Preset):
         Raises:
             InvalidInput: The ends that stay are no less than the whole.
         """
+        require(self.parameters, {"max_size": max_size, "keep_first": keep_first, "keep_last": keep_last})
         last = max_size // 2 - keep_first - 1 if keep_last is None else keep_last
         if last <= 0 or keep_first < 0 or keep_first + last + 1 > max_size:
             raise InvalidInput(
