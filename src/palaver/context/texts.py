@@ -16,6 +16,7 @@ __all__ = [
     "asked_again",
     "cleared",
     "compact",
+    "digest",
     "done_over",
     "failed_once",
     "file_as_seen",
@@ -125,6 +126,12 @@ def preview(handle: Handle, text: str, shown: int) -> str:
         f"[Output too large: {len(text):,} characters, {len(text.splitlines()):,} lines; recall {handle}. It begins:]"
     )
     return f"{about}\n{text[:shown]}"
+
+
+def digest(handle: Handle, text: str, said: str) -> str:
+    """Give what a model says of an output that was too large to be shown, and where the whole is."""
+    about = f"[Output too large: {len(text):,} characters, {len(text.splitlines()):,} lines; recall {handle}. What a model says of it:]"
+    return f"{about}\n{said}"
 
 
 def file_as_seen(path: str, handle: Handle | None, text: str, rest: int) -> str:

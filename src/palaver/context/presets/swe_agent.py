@@ -2,18 +2,21 @@
 
 Sources: SWE-agent/SWE-agent, sweagent/agent/history_processors.py, LastNObservations: n 5, polling 1, the task stays;
 the text in the place of others. Oversized output goes to a file with a warning (window_length 105 lines of releases before 1.0,
-sweagent/agent/summarizer.py); here its handle is the file. CAT: "Context as a Tool", arXiv 2512.22087: stable task, condensed memory, turns of
+sweagent/agent/summarizer.py), or is summarised with the problem statement in view; here its handle is the file, and a summariser makes the summary
+when the view is compacted. CAT: "Context as a Tool", arXiv 2512.22087: stable task, condensed memory, turns of
 high fidelity; no sizes are published, so the half that every cut leaves is for the turns.
 """
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import ClassVar
 
 from palaver.context.ground import Room
 from palaver.context.keeps import first_asks, latest_plan
 from palaver.context.ledger import Ledger
 from palaver.context.operators import DROP_OLDEST, Cap, Cut, Mask, cap, dropping, mask, together
+from palaver.context.parameters import Parameters, count
 from palaver.context.presets.preset import Preset, Recipe
 from palaver.context.record import NoticeOf, RecordOf
 from palaver.context.texts import lines_omitted, preview
@@ -34,6 +37,13 @@ class SWEAgent(Preset):
     """
 
     name: ClassVar[str] = "swe-agent"
+    parameters: ClassVar[Parameters] = MappingProxyType(
+        {
+            "n": count(1),
+            "polling": count(1),
+            "largest": count(1),
+        }
+    )
 
     def __init__(
         self,
@@ -50,6 +60,11 @@ class SWEAgent(Preset):
         self.polling = polling
         self.largest = largest
         super().__init__(model_name, max_tokens, **budget)
+
+    @property
+    def digest_beyond(self) -> int:
+        """Characters beyond which a summariser, where there is one, says of an output what matters for the problem."""
+        return self.largest
 
     def recipe(self, room: Room, ledger: Ledger) -> Recipe:
         """Mask at every step; drop the oldest only where even that is too large."""

@@ -2,6 +2,7 @@
 
 from palaver.context.summary.breaker import Breaker
 from palaver.context.summary.checks import filled, lacking, unusable
+from palaver.context.summary.digest import Digested, DigestRequest, digested
 from palaver.context.summary.extract import extract
 from palaver.context.summary.inventions import distinctive, flagged, invented
 from palaver.context.summary.request import HEADINGS, Summarizer, SummaryAnswer, SummaryRequest, given
@@ -17,6 +18,8 @@ __all__ = [
     "INPUT_TOKENS",
     "SECONDS",
     "Breaker",
+    "DigestRequest",
+    "Digested",
     "Left",
     "Retention",
     "Summarized",
@@ -24,6 +27,7 @@ __all__ = [
     "SummaryAnswer",
     "SummaryRequest",
     "compensation",
+    "digested",
     "distinctive",
     "extract",
     "filled",

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from palaver.context import Composed, Summarized, Summarizer, summarized
-from palaver.context.summary import HEADINGS, INPUT_TOKENS, SECONDS, Breaker, given
+from palaver.context.summary import HEADINGS, INPUT_TOKENS, SECONDS, Breaker, Digested, digested, given
 from palaver.context.triggers import MANUAL, Fired
 from palaver.errors import InfeasibleBudget, InvalidInput
 from palaver.log import Entry, Handle, Span
@@ -128,7 +128,40 @@ async def apropose(dialog: Compactable, ready: Composing, wish: CompactionWish) 
     if wish.by is None:
         return _preview(dialog, ready, wish, made, None)
     asked = await aside(partial(_asked, dialog, ready, wish, wish.by))
-    return _preview(dialog, ready, wish, made, await _by_model(ready, wish.by, wish, made, asked))
+    made, digests = await _with_digests(ready, wish, made, asked)
+    summary = await _by_model(ready, wish.by, wish, made, asked)
+    return _preview(dialog, ready, wish, made, _counted(summary, digests))
+
+
+async def _with_digests(
+    ready: Composing, wish: CompactionWish, made: _Made, asked: _Asked
+) -> tuple[_Made, Digested | None]:
+    """Have the summariser say what outputs say that the policy would rather have told than shown in part."""
+    beyond = _settled(ready.manager, "digest_beyond")
+    if beyond is None or wish.summarizer is None or not asked.breaker.closed(made.composed.tokens_before):
+        return made, None
+    done = await digested(
+        ready.view,
+        made.composed,
+        wish.summarizer,
+        ready.ledger,
+        beyond=beyond,
+        input_tokens=asked.input_tokens,
+        seconds=wish.seconds,
+    )
+    return replace(made, composed=done.composed), done
+
+
+def _counted(summary: Summarized, digests: Digested | None) -> Summarized:
+    """Give a summary with what was asked for digests counted, too."""
+    if digests is None or not digests.requests:
+        return summary
+    return replace(
+        summary,
+        requests=summary.requests + digests.requests,
+        model=summary.model or digests.model,
+        usages=(*digests.usages, *summary.usages),
+    )
 
 
 def _preview(
