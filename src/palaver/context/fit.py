@@ -92,6 +92,10 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     The list given is never changed. The same list, model and budget give the same result; and a list that grew at its end gives a
     result that grew at its end, until something has to be left out again.
 
+    Keep your own list and fit it anew for each call: then nothing is ever lost, and every handle counts it. What was given back may also
+    be gone on with and fitted again: the records in it are read as records, never as the user's words, and what the user said must be is
+    carried from one to the next. But what they shortened is gone, and handles in them counted the list before.
+
     Args:
         messages: Dicts as chat completions, OpenAI's Responses, Anthropic's interface or Gemini's take them, or the objects that their
             SDKs give in their place: messages, input items or contents.

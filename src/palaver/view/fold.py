@@ -38,7 +38,7 @@ from palaver.messages import CustomMessage, Message, Role, Speaker, TextContent,
 from palaver.view.edits import Edits, handle_of
 from palaver.view.lines import Line, header_at, material, read
 from palaver.view.pairing import Pairing, blocks
-from palaver.view.protocol import answers, observes
+from palaver.view.protocol import answers, is_marked, observes
 from palaver.view.reasons import Reason
 from palaver.view.texts import by_hand
 from palaver.view.view import Block, Omission, Stated, View
@@ -158,6 +158,7 @@ class _Fold:
     settled: int = 0
     read_last: Handle | None = None
     said_last: Message | None = None
+    cut: bool = False
 
     def resume(self, checkpoint: Compaction, kept: Iterable[Line | Derived]) -> None:
         """Take what a checkpoint holds, as it was when it was written down."""
@@ -233,8 +234,7 @@ class _Fold:
         if message.role is Role.USER and self._observed(line, message):
             self.pairing.say(line, message, Role.USER, speaker=Speaker.TOOL)
             return
-        if _speaks(message):
-            self.said_last = message
+        self._hear(message)
         if message.role in _ASSISTANT:
             self.pairing.respond(line, message)
         elif message.role in _SUMMARIES:
@@ -248,10 +248,19 @@ class _Fold:
         else:
             self.pairing.leave_out(line, Reason.NOT_SHOWN)
 
+    def _hear(self, message: Message) -> None:
+        """Remember who spoke last, and what he said."""
+        if _speaks(message):
+            self.said_last, self.cut = message, False
+        elif message.role is Role.USER and is_marked(message.text_content()):
+            self.said_last, self.cut = None, True
+
     def _observed(self, line: Line, message: Message) -> bool:
         """Tell whether a user's message is what a tool gave back, in a conversation whose model calls its tools in words."""
         if message.speaker is not Speaker.HUMAN or not observes(message.text_content()):
             return False
+        if self.cut:  # what it answered was left out of a list before: what stands for that does not say
+            return True
         before = self.said_last
         if before is None:
             before = _said_before(self.reader, line.handle)
@@ -331,7 +340,10 @@ def _said_before(reader: Reader, place: Handle) -> Message | None:
 
 def _speaks(message: Message) -> bool:
     """Tell whether the model or the user says something, so that what comes next answers it."""
-    return message.role in _ASSISTANT or (message.role is Role.USER and message.speaker is Speaker.HUMAN)
+    if message.role in _ASSISTANT:
+        return True
+    human = message.role is Role.USER and message.speaker is Speaker.HUMAN
+    return human and not is_marked(message.text_content())
 
 
 def _targets(entry: ContextEdit) -> tuple[Handle, ...]:

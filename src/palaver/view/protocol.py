@@ -15,7 +15,7 @@ from typing import Any
 
 from palaver.messages import ToolCallContent
 
-__all__ = ["answers", "call_in", "dressed", "observes", "outside"]
+__all__ = ["answers", "call_in", "dressed", "is_marked", "observes", "outside"]
 
 _FIELD = r"^[ \t>*_#]*{}[ \t]*\d*[*_]*[ \t]*:[*_]*"
 _ACTION = re.compile(_FIELD.format("Action") + r"[ \t]*(?P<name>[^\n]*)", re.MULTILINE | re.IGNORECASE)
@@ -37,7 +37,9 @@ _BY_MACHINE = (
     r"[*_#> ]*\[(?:tool|function)[ _-]?(?:results?|outputs?|responses?)\b[^\]\n]*\]|"
     r"<(?:tool|function)[_-](?:results?|outputs?|responses?)\b|<(?:local-command|bash|command)-(?:stdout|stderr)\b|<(?:observation|returncode)>|"
     r"[*_#> ]*(?:tool|function)[ _](?:outputs?|results?|responses?)[*_]*[ \t]*:|execution result of \[[^\]\n]*\]|new terminal output[ \t]*:|"
-    r"(?:observation:\s*)?(?:execution logs|last output from code snippet):"
+    r"(?:observation:\s*)?(?:execution logs|last output from code snippet):|"
+    r"\[(?:old tool output cleared:|output set aside:|output too large:|the same output came again later|this was looked at again later|"
+    r"the same call was made again later|\.\.\.earlier content truncated\.\.\.\])|old environment output: \("
 )
 _ANSWERS_CODE = re.compile(rf"\s*(?:{_BY_MACHINE}|observation:[ \t]*\n|(?-i:OBSERVATION:))", re.IGNORECASE)
 _DRESSED = re.compile(
@@ -51,6 +53,11 @@ _OBSERVED = re.compile(_FIELD.format("Observation"), re.MULTILINE | re.IGNORECAS
 _LONGEST_INPUT = 20_000
 _CODE = "code"
 """The tool of a model that writes code and names none."""
+
+
+def is_marked(text: str) -> bool:
+    """Tell whether a text begins with the mark of words that stand in a user's turn and the user did not say (`palaver.wire` writes it)."""
+    return text.startswith("<from-harness ")
 
 
 def observes(text: str) -> bool:

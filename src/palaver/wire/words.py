@@ -50,6 +50,15 @@ def from_harness(kind: str, text: str) -> str:
     return f'{_OPENS} kind="{kind}" note="not said by the user">\n{inside}\n{_CLOSES}'
 
 
+_MARKED = re.compile(rf'{_OPENS} kind="([a-z ]+)" note="not said by the user">\n(.*)\n{_CLOSES}\s*', re.DOTALL)
+
+
+def marked(text: str) -> tuple[str, str] | None:
+    """Give the kind and the words of a text that `from_harness` marked; None for any other text."""
+    found = _MARKED.fullmatch(text)
+    return None if found is None or _CLOSES in found[2] else (found[1], found[2])
+
+
 def left_out(what: str, why: str, handle: Handle | None) -> str:
     """Give the text that stands where something could not be sent."""
     recall = "" if handle is None else f"; recall {handle}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 from palaver.errors import UnknownDialog, UnknownHandle
 from palaver.ids import DialogId, SessionId, derive_id
@@ -16,6 +17,7 @@ from palaver.log import (
     Node,
     Pin,
     Place,
+    Run,
     Section,
     Span,
     Toolset,
@@ -24,8 +26,9 @@ from palaver.log import (
     next_header,
     rule,
 )
-from palaver.messages import Message
+from palaver.messages import Message, Role, Speaker, TextContent, Trust
 from palaver.view import Block, Exchange, View, fold
+from palaver.wire.words import marked
 
 __all__ = ["LIST", "listed"]
 
@@ -111,7 +114,32 @@ def listed(
     for index in pinned:
         own.put(Pin(target=Place(dialog=LIST, seq=index), at=0.0))
     view = fold(_Listing({_BESIDE: beside, LIST: own}), LIST)
-    return replace(view, exchanges=tuple(_with_bytes(exchange, messages) for exchange in view.exchanges))
+    shown = (_with_bytes(exchange, messages) for exchange in view.exchanges)
+    return replace(view, exchanges=tuple(each for exchange in shown for each in _parted(exchange)))
+
+
+def _parted(exchange: Exchange) -> Iterator[Exchange]:
+    """Give an exchange, what an earlier `fit` put into it as derived texts of their own: nobody said them."""
+    turn = exchange.turns[0]
+    if exchange.derived or turn.role is not Role.USER or not any(map(_marked, turn.blocks)):
+        yield exchange
+        return
+    for derived, group in groupby(turn.blocks, key=lambda block: _marked(block) is not None):
+        blocks = tuple(_derived(block, exchange) if derived else block for block in group)
+        messages = 0 if derived and len(blocks) < len(turn.blocks) else exchange.messages
+        yield replace(exchange, turns=(replace(turn, blocks=blocks),), derived=derived, messages=messages)
+
+
+def _marked(block: Block) -> tuple[str, str] | None:
+    return marked(block.content.content) if isinstance(block.content, TextContent) else None
+
+
+def _derived(block: Block, exchange: Exchange) -> Block:
+    """Give what an earlier `fit` put into the list as the derived text that it was."""
+    kind, words = _marked(block) or ("summary", "")
+    runs = tuple(Run(dialog=run.dialog, start=run.start, stop=run.stop) for run in exchange.runs)
+    content = TextContent(content=words)
+    return replace(block, content=content, derived=kind, sources=runs, speaker=Speaker.SUMMARY, trust=Trust.MODEL)
 
 
 def _with_bytes(exchange: Exchange, messages: Sequence[Message]) -> Exchange:

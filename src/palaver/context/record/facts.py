@@ -11,7 +11,7 @@ from typing import Any
 from palaver.errors import InvalidInput
 from palaver.messages import canonical_json
 
-__all__ = ["MOST", "NOTHING", "RULES", "Command", "Facts", "File", "Said", "Trouble"]
+__all__ = ["EARLIER", "MOST", "NOTHING", "RULES", "Command", "Facts", "File", "Said", "Trouble"]
 
 MOST: Mapping[str, int] = MappingProxyType(
     {
@@ -27,6 +27,10 @@ MOST: Mapping[str, int] = MappingProxyType(
 
 RULES = 64_000
 """Characters of the user's constraints that are carried (some 16,000 tokens, a thousand sentences): of more the first ones, a quarter of that, and the newest."""
+
+
+EARLIER = "earlier"
+"""Stands for a handle that nobody knows any more, of something that did happen."""
 
 
 @dataclass(frozen=True, slots=True)

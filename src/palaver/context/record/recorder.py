@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from palaver.context.record.asks import rules
 from palaver.context.record.facts import NOTHING, Command, Facts, File, Said, Trouble
+from palaver.context.record.read_back import facts_of
 from palaver.context.work.acts import asked_for, result_of
 from palaver.context.work.deeds import Deed, deed
 from palaver.context.work.outcomes import error_line, outcome
@@ -120,11 +121,14 @@ class Recorder:
 
     def _derived(self, exchange: Exchange) -> None:
         for block in exchange.blocks():
+            again = block.origin is not None and block.derived in {"record", "notice"}
             if block.facts:
                 self._resume(Facts.from_json(block.facts))
+            elif again and isinstance(block.content, TextContent):
+                self._resume(facts_of(block.content.content))
             if (running := running_of(block)) is not None:
                 self._running = _newer(self._running, running)
-            by_code = block.derived in _OURS or (block.derived in {"record", "summary"} and block.facts)
+            by_code = again or block.derived in _OURS or (block.derived in {"record", "summary"} and block.facts)
             if not by_code and isinstance(block.content, TextContent):
                 self._summaries.append(_said(block, block.content.content))
 

@@ -6,13 +6,14 @@ each with the handle of where it comes from. The same facts and budget give the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
-from palaver.context.record.facts import Command, Facts, File, Said, Trouble
+from palaver.context.record.facts import EARLIER, Command, Facts, File, Said, Trouble
 from palaver.log import Handle
 
-__all__ = ["RUNNING", "told", "untold"]
+__all__ = ["HEADINGS", "RUNNING", "told", "untold"]
 
 _ASK = 600
 _LINE = 240
@@ -20,6 +21,23 @@ _GOAL = 1_200
 
 RUNNING = "The summary so far, by a model, which has no room here:"
 """The heading above the beginning of a summary that had to leave although nothing took its place."""
+
+HEADINGS: Mapping[str, str] = MappingProxyType(
+    {
+        "goal": "Goal, in the user's words:",
+        "rules": "The user said:",
+        "asks": "Later asks, in the user's words:",
+        "summaries": "Earlier summaries, by others:",
+        "files": "Files:",
+        "commands": "Commands and how they ended:",
+        "troubles": "Errors, open:",
+        "closed": "Errors, since closed:",
+        "unanswered": "Calls without a result:",
+        "last": "Last words of the model:",
+        "running": RUNNING,
+    }
+)
+"""The heading of each kind of facts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,24 +141,24 @@ def _sections(facts: Facts) -> Iterator[_Section]:
     """Give the sections in the order in which they are told."""
     more = facts.more
     goal = () if facts.goal is None else (_said(facts.goal, _GOAL),)
-    yield _Section("Goal, in the user's words:", goal, 0, 1)
+    yield _Section(HEADINGS["goal"], goal, 0, 1)
     rules = tuple(_said(said, _LINE * 2) for said in facts.rules)
     places = tuple(said.at for said in facts.rules)
-    yield _Section("The user said:", rules, 1, len(rules), more.get("rules", 0), places)
+    yield _Section(HEADINGS["rules"], rules, 1, len(rules), more.get("rules", 0), places)
     asks = tuple(_said(said, _ASK) for said in facts.asks)
-    yield _Section("Later asks, in the user's words:", asks, 2, 3, more.get("asks", 0))
+    yield _Section(HEADINGS["asks"], asks, 2, 3, more.get("asks", 0))
     summaries = tuple(_said(said, _GOAL * 2) for said in facts.summaries)
     running = () if facts.running is None else (_said(facts.running, _GOAL * 2),)
     yield _Section(RUNNING, running, 4, 1)
-    yield _Section("Earlier summaries, by others:", summaries, 4, 1, more.get("summaries", 0))
-    yield _Section("Files:", tuple(map(_file, facts.files)), 6, 16, more.get("files", 0))
-    yield _Section("Commands and how they ended:", tuple(map(_command, facts.commands)), 8, 8, more.get("commands", 0))
+    yield _Section(HEADINGS["summaries"], summaries, 4, 1, more.get("summaries", 0))
+    yield _Section(HEADINGS["files"], tuple(map(_file, facts.files)), 6, 16, more.get("files", 0))
+    yield _Section(HEADINGS["commands"], tuple(map(_command, facts.commands)), 8, 8, more.get("commands", 0))
     open_, closed = (tuple(each for each in facts.troubles if bool(each.closed) is done) for done in (False, True))
-    yield _Section("Errors, open:", tuple(map(_trouble, open_)), 3, 8, more.get("troubles", 0))
-    yield _Section("Errors, since closed:", tuple(map(_trouble, closed)), 9, 4)
+    yield _Section(HEADINGS["troubles"], tuple(map(_trouble, open_)), 3, 8, more.get("troubles", 0))
+    yield _Section(HEADINGS["closed"], tuple(map(_trouble, closed)), 9, 4)
     unanswered = tuple(_said(said, _LINE) for said in facts.unanswered)
-    yield _Section("Calls without a result:", unanswered, 5, 4, more.get("unanswered", 0))
-    yield _Section("Last words of the model:", () if facts.last is None else (_said(facts.last, _ASK),), 7, 1)
+    yield _Section(HEADINGS["unanswered"], unanswered, 5, 4, more.get("unanswered", 0))
+    yield _Section(HEADINGS["last"], () if facts.last is None else (_said(facts.last, _ASK),), 7, 1)
 
 
 def _said(said: Said, longest: int) -> str:
@@ -168,4 +186,4 @@ def _trouble(trouble: Trouble) -> str:
 
 def _at(place: str) -> str:
     """Give a handle in its printed form."""
-    return f" [{Handle.parse(place)}]" if place else ""
+    return f" [{Handle.parse(place)}]" if place and place != EARLIER else ""
