@@ -51,7 +51,7 @@ class Bound:
         low = "more than" if self.inside or self.above else "at least"
         high = "less than" if self.inside else "at most"
         ends = [f"{word} {end:g}" for word, end in ((low, self.least), (high, self.most)) if end is not None]
-        return " and ".join([what, *ends]) + (", or nothing" if self.none else "")
+        return ", ".join([what, *([" and ".join(ends)] if ends else [])]) + (", or nothing" if self.none else "")
 
 
 Parameters = Mapping[str, Bound]
