@@ -223,6 +223,7 @@ OTHERS = (
     "merge 012345 6789ab",
     "rewind talk --undo",
     "constraints talk",
+    "pin talk",
 )
 READING = ("sessions", "show talk", "tree talk", "view talk", "recall 0123456789ab:1", "search x", "doctor", "stats")
 

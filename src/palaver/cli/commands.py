@@ -53,6 +53,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "compacting:constraints",
             "List what the user said must or must not be, as code found it in his words, and change the list.",
         ),
+        "pin": ("pinning:run", "Keep an entry in every view, or no longer, and list what is pinned."),
         "recall": (
             "recall:run",
             "Give back what a handle stands for, whole, from whichever session and branch it is in; of a run of entries, each one after its handle.",

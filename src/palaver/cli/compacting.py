@@ -26,7 +26,7 @@ from palaver.session import CompactionPreview, Dialog, Session
 from palaver.session.compaction.preview import place_of
 from palaver.store import Store
 
-__all__ = ["HOLDS", "compact", "constraints", "cost_of", "lines_of", "summarizer_of"]
+__all__ = ["HOLDS", "compact", "constraints", "cost_of", "lines_of", "sentence", "stated", "summarizer_of"]
 
 HOLDS = "It stays so until it has grown by a tenth, or is too long for the model, or somebody compacts by hand."
 """How long an undo holds."""
@@ -272,20 +272,24 @@ def constraints(
         chosen = found.dialog(dialog_of(found, dialog))
         texts = chosen.constraints.texts
         for change in (
-            *(partial(_remove, chosen, _named(text, texts)) for text in remove or ()),
+            *(partial(_remove, chosen, sentence(text, texts)) for text in remove or ()),
             *(partial(_add, chosen, text) for text in add or ()),
         ):
             change()
-        for number, said in enumerate(chosen.constraints, 1):
-            if json:
-                print_json({"number": number, "text": said.text, "said_at": said.at or None})
-            else:
-                where = said.at and f"  [{said.at[:12]}{said.at[32:]}]"
-                output().print(f"{number}. {said.text}{where}", soft_wrap=True, markup=False, highlight=False)
+        for number, said in enumerate(chosen.constraints if json else (), 1):
+            print_json({"number": number, "text": said.text, "said_at": said.at or None})
+        for line in () if json else stated(chosen):
+            output().print(line, soft_wrap=True, markup=False, highlight=False)
     return Exit.OK
 
 
-def _named(text: str, texts: tuple[str, ...]) -> str:
+def stated(dialog: Dialog) -> Iterator[str]:
+    """Give the constraints of a dialog for people, numbered, each with the place where it was said."""
+    for number, said in enumerate(dialog.constraints, 1):
+        yield f"{number}. {said.text}{said.at and f'  [{said.at[:12]}{said.at[32:]}]'}"
+
+
+def sentence(text: str, texts: tuple[str, ...]) -> str:
     """Give the sentence that is meant: by its number in the list, or as it stands."""
     return texts[int(text) - 1] if text.isdecimal() and 0 < int(text) <= len(texts) else text
 

@@ -9,10 +9,12 @@ from types import MappingProxyType
 
 from palaver.agent import Decision, decide
 from palaver.cli.chat.compacting import compact, undo
+from palaver.cli.chat.keeping import constraints, pin
 from palaver.cli.chat.lines import Lines
 from palaver.cli.chat.looking import cost_lines, session_lines, tool_lines, tree_lines_of, view_of
 from palaver.cli.chat.screen import Screen, one_line
 from palaver.cli.chat.talk import Talk
+from palaver.cli.recall import recalled
 from palaver.errors import InvalidInput, ModelCallFailed, NotFound
 from palaver.messages import Message, Role, ToolCallContent
 from palaver.session import Dialog
@@ -198,6 +200,23 @@ def _quarantine(at: At, words: str) -> str | None:
     return Next.ANSWER if at.talk.unfinished() else None
 
 
+# --- what stays, and what is brought back -------------------------------------------------------------------------------------
+
+
+def _recall(at: At, words: str) -> None:
+    if not words:
+        raise InvalidInput("/recall needs a handle.", hint="Handles stand in what /view says of what was left out.")
+    at.screen.show_lines(text.rstrip("\n") for text in recalled(at.talk.store, words))
+
+
+def _constraints(at: At, words: str) -> None:
+    constraints(at.talk, at.screen, words)
+
+
+def _pin(at: At, words: str) -> None:
+    pin(at.talk, at.screen, words)
+
+
 # --- who answers, and what it costs -------------------------------------------------------------------------------------------
 
 
@@ -284,6 +303,9 @@ _TABLE = (
     Command("/rewind [N]", "branch off before your last N messages, after a preview", _rewind),
     Command("/compact [FOCUS]", "make what the model sees smaller, after a preview; what names FOCUS stays", _compact),
     Command("/undo", "take the newest compaction back", _undo),
+    Command("/recall HANDLE", "show what was left out, whole, by its handle", _recall),
+    Command("/pin [HANDLE] [--undo]", "keep a message in what the model sees, or no longer; or list them", _pin),
+    Command("/constraints [add TEXT | remove N]", "what you said must or must not be; change the list", _constraints),
     Command("/view [--call N]", "what the model would see now, or saw at its call N", _view),
     Command("/quarantine [HANDLE]", "set aside the block that was refused, or that you name, and go on", _quarantine),
     Command("/cost", "tokens and dollars so far", _cost),

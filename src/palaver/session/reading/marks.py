@@ -38,9 +38,10 @@ def pins_in(reader: Reader, spans: Sequence[Span]) -> tuple[Handle, ...]:
     found: dict[Handle, None] = {}
     for entry in _entries(reader, spans, "pin"):
         if isinstance(entry, Pin):
-            found.pop(_handle(entry.target), None)
+            place = Handle(entry.target.dialog, entry.target.seq)  # entries are pinned, whichever block was named
+            found.pop(place, None)
             if entry.pinned:
-                found[_handle(entry.target)] = None
+                found[place] = None
     return tuple(found)
 
 
