@@ -10,6 +10,7 @@ from typer.main import get_command
 
 from palaver.cli.app import app
 from palaver.cli.commands import COMMANDS, loaded
+from tests.cli.commands import run
 
 LISTED = vars(get_command(app))["commands"]
 
@@ -47,6 +48,15 @@ def test_the_list_says_what_the_command_says(name: str) -> None:
     assert command.name == name
     for width in range(8, 240):
         assert LISTED[name].get_short_help_str(width) == command.get_short_help_str(width)
+
+
+@pytest.mark.parametrize("columns", [1, 40, 80, 200])
+def test_the_list_cuts_nothing(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a terminal of any width each command's sentence is there to its end, over as many lines as it needs."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    listed = "".join(run("--help").out.split())
+    for name, (_, said) in COMMANDS.items():
+        assert "".join(f"{name}{said}".split()) in listed
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["sesions"], []])

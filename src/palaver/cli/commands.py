@@ -123,6 +123,11 @@ class Commands(TyperGroup):
         listed = {name: TyperCommand(name, help=said) for name, (_, said) in COMMANDS.items()}
         super().__init__(**options | {"commands": listed})
 
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401, ARG002 - as Typer has it
+        """List the commands, each with its whole sentence; Typer's own list cuts it where the first line ends."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, said) for name, (_, said) in COMMANDS.items()])
+
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:  # noqa: ANN401 - the same
         """Find the command that the words begin with, and load it."""
         name, _, rest = super().resolve_command(ctx, args)
