@@ -4,6 +4,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from palaver.context import Meter
 from palaver.context.ground import Room
 from palaver.context.keeps import first_asks, first_messages, latest_plan
 from palaver.context.notice import NOTICE
@@ -32,14 +33,23 @@ from palaver.context.operators import (
     in_phases,
     mask,
 )
+from palaver.context.operators.shorten import shortened
 from palaver.context.rehydrate import Rehydrating
 from palaver.context.steps import laid_out, plan_of, removed
-from palaver.context.texts import preview
-from palaver.messages import AssistantMessage, TextContent, ThinkingContent, ToolCallContent
+from palaver.context.texts import kept_ends, preview
+from palaver.messages import (
+    AssistantMessage,
+    ImageContent,
+    TextContent,
+    ThinkingContent,
+    ToolCallContent,
+    ToolMessage,
+    ToolResultContent,
+)
 from palaver.testing.logs import Log, model, result, sketch, user
-from palaver.testing.policy_strategies import Step, conversations, played
+from palaver.testing.policy_strategies import Step, conversations, picture, played
 from palaver.view import Reason, View, apply
-from tests.context.helper import faults, seen, size, texts
+from tests.context.helper import COUNTER, faults, seen, size, texts
 from tests.context.work import PAGE, did, ground_of, operated, read, run, whole, worked, write
 
 OPERATORS: dict[str, Operator] = {
@@ -426,3 +436,20 @@ def test_what_was_found_of_a_view_is_not_looked_for_again_in_other_room() -> Non
         assert vars(other)["_newest"] is vars(here)["_newest"]
         assert vars(other)["_dialogs"] is vars(here)["_dialogs"]
         assert vars(other)["gone"] is here.gone
+
+
+@pytest.mark.parametrize("words", ["seen", "", "seen " * 300])
+def test_of_a_result_whose_images_are_large_all_words_stay(words: str) -> None:
+    """Few words and a screenshot, in a room that the screenshot alone outgrows: the words stay, a line stands for the image, nothing counts below zero."""
+    shot = ImageContent(images=[picture(1, 1_000)])
+    shown = ToolResultContent(id="c", name="shell", content=(TextContent(content=words), shot))
+    log = Log()
+    log.put(user("look"), model("I look.", "c"), ToolMessage.from_result(shown))
+    view = seen(log)
+    for room in (60, 200, 900):
+        rewrites, _ = shortened(view.exchanges[1], room, Meter(COUNTER), form=kept_ends)
+        for each in rewrites:
+            assert "recall " in each.text
+            assert "[-" not in each.text
+        if words == "seen" and room > 100:
+            assert [each.text.partition("[")[0] for each in rewrites] == ["seen\n"]

@@ -9,6 +9,7 @@ it stays where it is until the next edit: so requests go on from each other.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,7 @@ from palaver.context.work import Act
 from palaver.messages import TextContent, Trust
 from palaver.view import Insert, View
 
-__all__ = ["LABEL", "PLANS", "Reciting", "Written", "newest_plan", "plan_acts"]
+__all__ = ["LABEL", "PLANS", "Plans", "Reciting", "Written", "plan_acts"]
 
 LABEL = "plan"
 """What the model is told that a recital is."""
@@ -80,40 +81,64 @@ class Written:
 
 def plan_acts(ground: Ground, upto: int) -> Iterator[Act]:
     """Give the acts that wrote a plan down or changed it, up to an exchange: the newest first, back to the one that wrote all of it."""
-    for act in reversed(ground.acts.upto(upto)):
-        if not act.failed and _plans(act):
-            yield act
-            if _whole(act) is not None:
-                return
+    return _back_to_whole(act for act in reversed(ground.acts.upto(upto)) if _plans(act))
 
 
-def newest_plan(ground: Ground, upto: int) -> Written | None:
-    """Give the plan as it stood at an exchange: what was written last, with what was changed since; else what was recited last. None for none."""
-    acts = list(plan_acts(ground, upto))
-    recited = _recited(ground, acts[-1].index if acts else 0, upto)
-    if not acts or (_whole(acts[-1]) is None and recited is None):
-        return recited
-    text = _whole(acts[-1])
-    if text is None:
-        assert recited is not None  # noqa: S101 - said above
-        text = recited.text
-    for act in reversed(acts):
-        text = _changed(text, act.content.args) if _whole(act) is None else text
-    return Written(acts[0].index, text) if text.strip() else None
+def _back_to_whole(newest_first: Iterable[Act]) -> Iterator[Act]:
+    for act in newest_first:
+        yield act
+        if _whole(act) is not None:
+            return
 
 
-def _recited(ground: Ground, first: int, upto: int) -> Written | None:
-    """Give the newest recital that a commit wrote down."""
-    for index in range(upto, first - 1, -1):
-        block = ground.view.exchanges[index].turns[0].blocks[0]
-        if block.derived == LABEL and isinstance(block.content, TextContent):
-            return Written(index, block.content.content.removeprefix(_HEAD))
-    return None
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """The plans of a view, looked for once.
+
+    Attributes:
+        view: The view.
+        acts: The acts that wrote a plan down or changed it, the oldest first.
+        recited: The recitals that commits wrote down, the oldest first.
+    """
+
+    view: View
+    acts: tuple[Act, ...]
+    recited: tuple[Written, ...]
+
+    @classmethod
+    def of(cls, ground: Ground) -> Plans:
+        """Look for them."""
+        recited = []
+        for index, exchange in enumerate(ground.view.exchanges):
+            block = exchange.turns[0].blocks[0]
+            if block.derived == LABEL and isinstance(block.content, TextContent):
+                recited.append(Written(index, block.content.content.removeprefix(_HEAD)))
+        return cls(ground.view, tuple(filter(_plans, ground.acts.all)), tuple(recited))
+
+    def newest(self, upto: int) -> Written | None:
+        """Give the plan as it stood at an exchange: what was written last, with what was changed since; else what was recited last. None for none."""
+        count = bisect_right(self.acts, upto, key=lambda act: act.index)
+        acts = list(_back_to_whole(reversed(self.acts[:count])))
+        place = bisect_right(self.recited, upto, key=lambda each: each.index)
+        recited = (
+            self.recited[place - 1] if place and (not acts or self.recited[place - 1].index >= acts[-1].index) else None
+        )
+        text = _whole(acts[-1]) if acts else None
+        if text is None and recited is None:
+            return None
+        if not acts or (recited is not None and recited.index > acts[0].index):
+            return recited  # it was made of all that was written before
+        text = text if text is not None else recited.text if recited is not None else ""
+        for act in reversed(acts):
+            text = _changed(text, act.content.args) if _whole(act) is None else text
+        return Written(acts[0].index, text) if text.strip() else None
 
 
 def _plans(act: Act) -> bool:
-    """Tell whether an act wrote a plan down or changed it; a call that only looks at it does neither."""
-    return any(map(_FILES.search, act.deed.wrote)) or (act.tool.casefold() in PLANS and _whole(act) is not None)
+    """Tell whether an act wrote a plan down or changed it; a call that only looks at it, or failed, does neither."""
+    return not act.failed and (
+        any(map(_FILES.search, act.deed.wrote)) or (act.tool.casefold() in PLANS and _whole(act) is not None)
+    )
 
 
 def _whole(act: Act) -> str | None:
@@ -162,10 +187,12 @@ class Reciting(Beside):
     """Stands for exchanges with what another stand-in says, and recites the newest plan in the tail.
 
     Attributes:
-        known: The plans that were looked for, by exchange.
+        plans: The plans of the view that was looked at last.
+        known: What the plan was at exchanges of that view.
     """
 
-    known: dict[int, tuple[View, Written | None]] = field(default_factory=dict, compare=False, repr=False)
+    plans: list[Plans] = field(default_factory=list, compare=False, repr=False)
+    known: dict[int, Written | None] = field(default_factory=dict, compare=False, repr=False)
 
     def own_room(self, ground: Ground) -> int:
         """Give what a recital has at most."""
@@ -206,10 +233,12 @@ class Reciting(Beside):
             yield place, plan
 
     def _plan(self, ground: Ground, upto: int) -> Written | None:
-        found = self.known.get(upto)
-        if found is None or found[0] is not ground.view:
-            found = self.known[upto] = (ground.view, newest_plan(ground, upto))
-        return found[1]
+        if not self.plans or self.plans[0].view is not ground.view:
+            self.plans[:] = [Plans.of(ground)]
+            self.known.clear()
+        if upto not in self.known:
+            self.known[upto] = self.plans[0].newest(upto)
+        return self.known[upto]
 
     def _shown(self, layout: Layout, index: int) -> bool:
         return index >= layout.cut or index in layout.kept

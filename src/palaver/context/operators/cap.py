@@ -31,13 +31,15 @@ class Cap:
         characters: Outputs of more characters are capped.
         shown: Characters of them that are shown.
         words: What is shown: from the handle, the text and how many characters of it.
-        exempt: Tells of a call whether its output is shown whole; None for none.
+        exempt: Tools whose outputs are shown whole.
+        whole: Tells of a call of another tool whether its output is; None for none.
     """
 
     characters: int
     shown: int
     words: _Words
-    exempt: Callable[[Act], bool] | None = None
+    exempt: frozenset[str] = frozenset()
+    whole: Callable[[Act], bool] | None = None
 
     def __call__(self, ground: Ground, upto: int, layout: Layout) -> Layout:
         """Make a layout smaller."""
@@ -50,7 +52,9 @@ class Cap:
         text, handle = text_of(act.answer), act.answer.origin
         if text is None or handle is None or touched(layout, act.index, act.answer):
             return None
-        if len(text) <= self.characters or (self.exempt is not None and self.exempt(act)):
+        if len(text) <= self.characters or act.tool.casefold() in self.exempt:
+            return None
+        if self.whole is not None and self.whole(act):
             return None
         return Rewrite(target=handle, text=self.words(handle, text, self.shown), reason=Reason.SHORTENED)
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from palaver.context.measure import Measure
-from palaver.context.texts import kept_end
+from palaver.context.texts import kept_end, without_media
+from palaver.context.units import media_in
 from palaver.log import Handle
 from palaver.messages import TextContent, ToolResultContent
 from palaver.view import Block, Exchange, Reason, Rewrite
@@ -96,9 +97,12 @@ def _fitting(block: Block, text: str, room: int, meter: Measure, form: Form) -> 
     """
     if block.origin is None:
         return text
+    media = tuple(media_in(block.content)) if isinstance(block.content, ToolResultContent) else ()
+    if media and _tokens(block, said := without_media(block.origin, text, media), meter) <= room:
+        return said  # its images are what is large: all that it says can stay
     bare = form(block.origin, text, 0)
     free = room - _tokens(block, bare, meter)
-    keep = int(len(text) * max(free, 0) / max(meter.text(text), 1))
+    keep = min(int(len(text) * max(free, 0) / max(meter.text(text), 1)), len(text) - 1)
     for _ in range(_TRIES):
         if keep <= 0:
             break

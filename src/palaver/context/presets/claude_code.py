@@ -44,7 +44,7 @@ def _compactable(act: Act) -> bool:
 
 def _reads(act: Act) -> bool:
     """Tell whether a call reads a file by a tool for that: its reader chose how much of it."""
-    return act.tool.casefold() == "read" or bool(act.deed.read and not act.deed.run)
+    return bool(act.deed.read and not act.deed.run)
 
 
 class ClaudeCode(Preset):
@@ -106,7 +106,7 @@ class ClaudeCode(Preset):
         messages = None if self.keep_tail else 0
         low = min(self.keep_tail + room.high // 2, room.high)
         old = clear(Clear(keep=self.keep_results, which=_compactable))
-        capped = cap(Cap(characters=_LARGE, shown=_PREVIEW, words=preview, exempt=_reads))
+        capped = cap(Cap(characters=_LARGE, shown=_PREVIEW, words=preview, exempt=frozenset({"read"}), whole=_reads))
         return Recipe(
             room=Room(high=room.high, low=low, keep_last=room.keep_last, keep_recent=room.keep_recent),
             always=together(capped, after_pause(old, self.pause, ledger)),
