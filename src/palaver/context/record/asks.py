@@ -65,7 +65,7 @@ def rules(text: str) -> Iterator[str]:
     yield from _known(text) if len(text) <= _SHORT else _found(text)
 
 
-@lru_cache(maxsize=1_024)
+@lru_cache(maxsize=8_192)
 def _known(text: str) -> tuple[str, ...]:
     """Give the rules of a text that is not long: views are planned again and again, and what was said in them stays what it is."""
     return tuple(_found(text))

@@ -18,6 +18,8 @@ __all__ = ["HEADINGS", "RUNNING", "told", "untold"]
 _ASK = 600
 _LINE = 240
 _GOAL = 1_200
+_FEW = 6
+"""Lines that are told before it is told where those were said that are not."""
 
 RUNNING = "The summary so far, by a model, which has no room here:"
 """The heading above the beginning of a summary that had to leave although nothing took its place."""
@@ -102,8 +104,13 @@ def told(facts: Facts, head: str, room: int, count: Callable[[str], int]) -> str
     while taken and count(text) > room:  # pieces can count less than their whole
         taken.popitem()
         text = "\n".join([head, *_written(sections, taken)])
-    placed = "\n".join([head, *_written(sections, taken, placed=True)])
-    return placed if count(placed) <= room else text
+    while (longer := "\n".join([head, *_written(sections, taken, placed=True)])) != text:
+        if count(longer) <= room:
+            return longer
+        if len(taken) <= _FEW:
+            break
+        taken.popitem()
+    return text
 
 
 def untold(text: str) -> str:
