@@ -3,6 +3,7 @@
 import pytest
 
 from palaver import Dialog
+from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.context.presets import PRESETS
 from palaver.messages import AssistantMessage, ToolCallContent, ToolMessage, ToolResultContent
 
@@ -57,3 +58,31 @@ def test_r20_letta_leaves_seven_tenths_and_ours_goes_by_half() -> None:
     assert dialog.due("fold", model=MODEL) is None
     assert dialog.due({"type": "scheduled", "policy": "letta"}, model=MODEL) == ""
     assert dialog.compact(policy="palaver", model=MODEL).tokens_after <= made.tokens_before / 2
+
+
+def sections(dialog: Dialog, policy: str) -> tuple[str, ...]:
+    """Give the sections that a summariser is asked for."""
+    asked: list[tuple[str, ...]] = []
+
+    async def listening(request: SummaryRequest) -> SummaryAnswer:
+        asked.append(request.headings)
+        return SummaryAnswer(text="")
+
+    dialog.compact(policy={"type": policy, "max_tokens": 30_000}, model=MODEL, summarizer=listening)
+    return asked[0]
+
+
+def test_r26_a_turn_of_which_only_the_end_stays_has_a_section_of_its_own() -> None:
+    """The split turn of pi: one ask and a long way of calls; not where the cut falls before an ask, and not for other systems."""
+    dialog = Dialog(owner="a")
+    dialog.put_text("Make it fast. You must never push to main.")
+    for turn in range(80):
+        call = ToolCallContent(id=f"c{turn}", name="bash", args={"command": f"pytest tests/test_{turn}.py"})
+        result = ToolResultContent(id=call.id, name="bash", content=f"{turn} passed\n" + "word " * 600)
+        dialog.append([AssistantMessage(contents=(call,), response_id=f"r{turn}"), ToolMessage.from_result(result)])
+    assert sections(dialog, "pi")[-1] == "Turn Context (split turn)"
+    assert "Turn Context (split turn)" not in sections(dialog, "opencode")
+    asked = Dialog(owner="a")
+    for turn in range(80):
+        asked.put_text(f"go {turn} " + "word " * 600)
+    assert sections(asked, "pi")[-1] == "Critical Context"

@@ -1,7 +1,8 @@
 """The preset `pi`: beyond the window less a reserve, everything but the newest tokens becomes a summary with lists of files.
 
 Source: badlogic/pi-mono, packages/agent/src/harness/compaction/compaction.ts: reserveTokens 16,384, keepRecentTokens 20,000; a cut never falls
-before a tool's result; the lists of read and changed files are carried from one compaction to the next: here by the record.
+before a tool's result; where it falls inside a turn, a summary of the turn's beginning stands with that of the history ("Turn Context (split turn)"):
+here it is a section of the one summary; the lists of read and changed files are carried from one compaction to the next: here by the record.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from palaver.context.ledger import Ledger
 from palaver.context.operators import Cut, dropping
 from palaver.context.presets.preset import Preset, Recipe, tail
 from palaver.context.record import RecordOf
+from palaver.context.summary.request import SPLIT
 
 __all__ = ["Pi"]
 
@@ -32,6 +34,8 @@ class Pi(Preset):
         "Next Steps",
         "Critical Context",
     )
+
+    split: ClassVar[str] = SPLIT
 
     def recipe(self, room: Room, ledger: Ledger) -> Recipe:
         """Keep the newest."""

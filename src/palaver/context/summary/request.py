@@ -11,7 +11,7 @@ from palaver.context.record.running import running
 from palaver.messages import Usage
 from palaver.view import View
 
-__all__ = ["HEADINGS", "Summarizer", "SummaryAnswer", "SummaryRequest", "escaped", "given"]
+__all__ = ["HEADINGS", "SPLIT", "Summarizer", "SummaryAnswer", "SummaryRequest", "escaped", "given"]
 
 HEADINGS = (
     "User Intent",
@@ -23,7 +23,11 @@ HEADINGS = (
 )
 """The sections of a summary (RFC "Long-Running Conversational Agent Support", change 5)."""
 
+SPLIT = "Turn Context (split turn)"
+"""The section about the turn of which the beginning leaves and the end stays (pi, compaction.ts: a summary of its own there)."""
+
 _MEANT = {
+    SPLIT: "What the user asked for in the turn that is not over yet, and what was done of it in the part that leaves.",
     "User Intent": "What the user asked for, and every refinement of it.",
     "Progress": "What was done, with the calls that succeeded and their main results.",
     "Key Decisions & Findings": "Decisions and their reasons, facts that were found, constraints.",

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from palaver.context import Composed, Summarized, Summarizer, summarized
+from palaver.context.ground import asks
 from palaver.context.summary import HEADINGS, INPUT_TOKENS, SECONDS, Breaker, Digested, digested, given
 from palaver.context.triggers import MANUAL, Fired
 from palaver.errors import InfeasibleBudget, InvalidInput
@@ -127,7 +128,7 @@ async def apropose(dialog: Compactable, ready: Composing, wish: CompactionWish) 
     made = await aside(partial(_by_code, ready, wish))
     if wish.by is None:
         return _preview(dialog, ready, wish, made, None)
-    asked = await aside(partial(_asked, dialog, ready, wish, wish.by))
+    asked = await aside(partial(_asked, dialog, ready, wish, wish.by, made.composed))
     made, digests = await _with_digests(ready, wish, made, asked)
     summary = await _by_model(ready, wish.by, wish, made, asked)
     return _preview(dialog, ready, wish, made, _counted(summary, digests))
@@ -290,15 +291,25 @@ class _Asked:
     breaker: Breaker
 
 
-def _asked(dialog: Compactable, ready: Composing, wish: CompactionWish, by: Summarizer) -> _Asked:
+def _asked(dialog: Compactable, ready: Composing, wish: CompactionWish, by: Summarizer, composed: Composed) -> _Asked:
     view, manager = ready.view, ready.manager
+    split = _settled(manager, "split")
     anew = _settled(manager, "incremental") is False
     return _Asked(
-        headings=_settled(manager, "headings") or HEADINGS,
+        headings=(_settled(manager, "headings") or HEADINGS) + ((split,) if split and _splits(view, composed) else ()),
         input_tokens=_input_tokens(ready, wish, by),
         whole=fold(dialog.store, view.dialog_id, view.at, whole=True) if anew else None,
         breaker=_breaker(dialog, wish),
     )
+
+
+def _splits(view: View, composed: Composed) -> bool:
+    """Tell whether a plan leaves out the beginning of a turn whose end stays."""
+    drops = [drop.index for drop in composed.plan.drops]
+    last = max(drops, default=-1)
+    begun = max((index for index in range(last + 1) if asks(view.exchanges[index])), default=-1)
+    inside = last + 1 < len(view.exchanges) and not asks(view.exchanges[last + 1])
+    return not composed.limits and inside and 0 <= begun < last
 
 
 def _settled(manager: object, word: str) -> Any:  # noqa: ANN401 - what a policy of anybody's says
