@@ -168,6 +168,19 @@ def test_a_configuration_says_when_and_by_whom(chats: Chats) -> None:
     assert "nobody" in other.err
 
 
+def test_r19_what_is_taken_back_stays_so(chats: Chats) -> None:
+    """`/undo` behind a compaction that came by itself: not the next message leads to another one, nor the next chat; many words do."""
+    answers, lines = words(8)
+    short = [*answers[:6], "ok", "ok", "ok"]
+    config = configured(chats, list(short), policy="fold", triggers=[{"type": "tokens", "limit": 1_500}])
+    first = chats.pipe("".join(lines.splitlines(keepends=True)[:6]) + "/undo\nand?\n", "--config", config, "-s", "x")
+    assert first.err.count("compacted from") == 1
+    assert "It stays so until it has grown by a tenth" in first.err
+    config = configured(chats, ["ok", "ok"], policy="fold", triggers=[{"type": "tokens", "limit": 1_500}])
+    assert "compacted from" not in chats.pipe("and?\n", "--config", config, "-s", "x").err
+    assert "compacted from" in chats.pipe(f"{'word ' * 600}\n", "--config", config, "-s", "x").err
+
+
 @pytest.mark.parametrize("spec", ["", "gpt-4o-mini", "nobody/x", "scripted:/nowhere.json"])
 def test_a_summariser_that_is_none_is_refused_before_anything_is_said(chats: Chats, spec: str) -> None:
     """An exit code, one line, and no session."""

@@ -94,6 +94,17 @@ def test_what_another_branch_said_is_pinned_there(long: Palaver) -> None:
     assert "does not hold" in refused.err
 
 
+def test_what_was_erased_is_listed_as_that(long: Palaver) -> None:
+    """The place of a pin on what is gone for good, without its words; and it can be let go."""
+    place = Handle(root(long), 3)
+    long("pin", "long", place)
+    assert run("erase", long.store, "--entry", place, "--yes").code == Exit.OK
+    ran = long("pin", "long")
+    assert (ran.code, "answer-1-" in ran.out) == (Exit.OK, False)
+    assert long("pin", "long", place, "--undo").code == Exit.OK
+    assert long("pin", "long").out == ""
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

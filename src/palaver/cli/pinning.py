@@ -14,8 +14,8 @@ from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
 from palaver.cli.recall import text_of, who_of
 from palaver.cli.surroundings import output
-from palaver.errors import Erased, InvalidInput, UnknownHandle
-from palaver.log import BranchSummary, Handle, MessageEntry
+from palaver.errors import InvalidInput, UnknownHandle
+from palaver.log import BranchSummary, Entry, Handle, MessageEntry, decode_entry
 from palaver.session import Dialog, Session
 from palaver.session.reading.recalling import whole
 from palaver.view import held
@@ -113,10 +113,10 @@ def pin_in(dialog: Dialog, handle: Handle | str, *, undo: bool = False) -> Handl
 def _require_held(dialog: Dialog, place: Handle) -> None:
     if not _holds(dialog, place):
         raise InvalidInput(f"Dialog {dialog.dialog_id[:12]} does not hold {place}.", hint="Pin it where it was said.")
-    entry = dialog.recall(place)
+    entry = _entry(dialog, place)
     if not isinstance(entry, MessageEntry | BranchSummary):
         raise InvalidInput(
-            f"{place} is no message (but {getattr(entry, 'kind', 'another entry')}).",
+            f"{place} is no message (but {entry.kind}).",
             hint="`palaver show SESSION --entries` lists the entries with their handles.",
         )
 
@@ -133,10 +133,16 @@ def pinned_in(dialog: Dialog) -> Iterator[Pinned]:
 
 
 def gist(dialog: Dialog, place: Handle) -> str:
-    """Give an entry in one line: who said what."""
+    """Give an entry in one line: who said what. Pictures are not read for that."""
     try:
-        entry = dialog.recall(place)
-    except (Erased, UnknownHandle):
+        entry = _entry(dialog, place)
+    except UnknownHandle:
+        return "(not there any more)"
+    if entry.erased is not None and not entry.erased.part:
         return "(erased)"
     said = " ".join(text_of(entry).split())
     return f"{who_of(entry)} {said if len(said) <= _GIST else f'{said[: _GIST - 1]}…'}"
+
+
+def _entry(dialog: Dialog, place: Handle) -> Entry:
+    return decode_entry(dialog.store.body(place.dialog, place.seq))
