@@ -10,7 +10,7 @@ from palaver.session.calls.composing import Composing
 from palaver.session.compaction.committing import worth
 from palaver.tokens import Budget
 
-__all__ = ["as_if_full", "due", "paced"]
+__all__ = ["as_if_full", "due", "of_input", "paced"]
 
 
 def paced(ready: Composing) -> bool:
@@ -37,5 +37,10 @@ def due(ready: Composing) -> str | None:
 
 def as_if_full(ready: Composing, size: int) -> Budget:
     """Give the budget by which a view of some size has just outgrown its room: somebody asks for it to be made smaller before it has."""
-    most = max(1, size - 1)
-    return replace(Budget.of_input(most), keep_recent=ready.budget.keep_recent, keep_last=ready.budget.keep_last)
+    return of_input(ready, size - 1)
+
+
+def of_input(ready: Composing, tokens: int) -> Budget:
+    """Give the budget of so many tokens of input, with what the policy leaves alone at the end."""
+    budget = Budget.of_input(max(1, tokens))
+    return replace(budget, keep_recent=ready.budget.keep_recent, keep_last=ready.budget.keep_last)

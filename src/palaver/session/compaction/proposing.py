@@ -19,7 +19,7 @@ from palaver.session.calls.composing import BudgetLike, Composing, PolicyLike
 from palaver.session.compaction.attempts import attempt_of, breaker_of
 from palaver.session.compaction.committing import worth
 from palaver.session.compaction.focusing import Focused, focused
-from palaver.session.compaction.pacing import as_if_full, paced
+from palaver.session.compaction.pacing import as_if_full, of_input, paced
 from palaver.session.compaction.preview import CompactionPreview
 from palaver.store.blocks import require_no_block
 from palaver.store.protocol import Store
@@ -232,16 +232,28 @@ def _by_code(ready: Composing, wish: CompactionWish) -> _Made:
 
 
 def _by_itself(ready: Composing, wish: CompactionWish, size: int) -> _Made | None:
-    """Plan by the policy's own limit; where that is not reached, as if it were now. None where what must be sent is too large for either."""
+    """Plan by the policy's own limit; where that is not reached, as if it were now. None where what must be sent is too large for either.
+
+    Where a summary is wanted and what the plan leaves has grown since its last cut, so that there is no room for one, it is cut again.
+    """
     named = focused(ready.view, wish.focus)
     for target in (ready.budget, as_if_full(ready, size)):
-        try:
-            made = _made(ready, ready.view, named, target, target)
-        except InfeasibleBudget:
-            continue
-        if worth(size, made.composed.tokens_after):
+        made = _worth(ready, named, target, target, size)
+        less = of_input(ready, math.ceil(target.for_input * (1 - _FOR_SUMMARY)))
+        if made is not None and wish.by is not None and made.composed.tokens_after > less.for_input:
+            made = _worth(ready, named, less, target, size) or made
+        if made is not None:
             return made
     return None
+
+
+def _worth(ready: Composing, named: Focused, room: Budget, target: Budget, size: int) -> _Made | None:
+    """Compose for a room; None where there is no such view, or none that is worth a commit."""
+    try:
+        made = _made(ready, ready.view, named, room, target)
+    except InfeasibleBudget:
+        return None
+    return made if worth(size, made.composed.tokens_after) else None
 
 
 def _made(ready: Composing, view: View, named: Focused, room: Budget, target: Budget) -> _Made:
