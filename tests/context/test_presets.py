@@ -28,6 +28,7 @@ from palaver.context.presets import (
     SWEAgent,
 )
 from palaver.context.schedule.calls import Called, Calls
+from palaver.context.work.acts import acts_of
 from palaver.errors import InvalidInput
 from palaver.log import Handle, Invocation, draft
 from palaver.messages import Message, ToolCallContent, UserMessage
@@ -498,13 +499,21 @@ def test_r17_the_plan_is_recited_as_it_stands_and_from_compaction_to_compaction(
     log = planned_log(*write("w", "todo.md", TODO), calls=20)
     edit = {"path": "todo.md", "old_str": "- [ ] measure", "new_str": "- [x] measure"}
     log.put(*did("e", "str_replace_editor", {"command": "str_replace", **edit}))
+    held: set[Handle] = set()
+    acts = acts_of(seen(log).exchanges).all
+    wrote = {act.call.origin._replace(block=None) for act in acts if act.deed.wrote and act.call.origin is not None}
+    assert len(wrote) == 2
     for turn in range(3):
         log.put(*(m for n in range(25) for m in run(f"d{turn}-{n}", f"pwd {n}", PAGE[:1_200])), user(f"go on {turn}"))
         composed = fitted(seen(log), Manus(), 6_000)
         told = [text for text in texts(composed.view) if text.startswith("[The plan")]
         assert 1 <= len(told) <= 3
         assert "- [x] measure the heron\n- [ ] draw it" in told[-1]
+        sources = [b.sources for x in composed.view.exchanges for b in x.blocks() if b.derived == "plan"]
+        for each in sources[-1]:
+            held |= {Handle(each.dialog, seq) for seq in range(each.start, each.stop)}
         commit(log, composed)
+        assert wrote <= held  # what is erased of them is erased of the recital, too
 
 
 def test_r17_a_recital_stays_where_it_is_until_the_next_edit() -> None:

@@ -73,10 +73,12 @@ class Written:
     Attributes:
         index: The exchange that wrote it down, or changed it last.
         text: What it says.
+        of: All exchanges that it was made of.
     """
 
     index: int
     text: str
+    of: tuple[int, ...]
 
 
 def plan_acts(ground: Ground, upto: int) -> Iterator[Act]:
@@ -112,7 +114,7 @@ class Plans:
         for index, exchange in enumerate(ground.view.exchanges):
             block = exchange.turns[0].blocks[0]
             if block.derived == LABEL and isinstance(block.content, TextContent):
-                recited.append(Written(index, block.content.content.removeprefix(_HEAD)))
+                recited.append(Written(index, block.content.content.removeprefix(_HEAD), (index,)))
         return cls(ground.view, tuple(filter(_plans, ground.acts.all)), tuple(recited))
 
     def newest(self, upto: int) -> Written | None:
@@ -131,7 +133,9 @@ class Plans:
         text = text if text is not None else recited.text if recited is not None else ""
         for act in reversed(acts):
             text = _changed(text, act.content.args) if _whole(act) is None else text
-        return Written(acts[0].index, text) if text.strip() else None
+        before = recited.of if recited is not None and _whole(acts[-1]) is None else ()
+        of = (*before, *dict.fromkeys(act.index for act in reversed(acts)))
+        return Written(acts[0].index, text, of) if text.strip() else None
 
 
 def _plans(act: Act) -> bool:
@@ -208,13 +212,13 @@ class Reciting(Beside):
         for place, plan in self._recitals(ground, layout, len(ground.view.exchanges) - 1):
             text = self._fitting(ground, plan.text)
             if text:
-                exchange = ground.view.exchanges[plan.index]
+                exchanges = [ground.view.exchanges[index] for index in plan.of]
                 yield Insert(
                     before=max(place, ground.gap(layout)),
                     text=text,
                     label=LABEL,
-                    sources=sources_of([exchange]),
-                    trust=min((block.trust for block in exchange.blocks()), default=Trust.OUTSIDE),
+                    sources=sources_of(exchanges),
+                    trust=min((block.trust for each in exchanges for block in each.blocks()), default=Trust.OUTSIDE),
                     standing=True,
                 )
 
