@@ -158,19 +158,28 @@ def test_mistakes_in_files_have_their_lines(tmp_path: Path) -> None:
         ({"context_manager": "palaver"}, True),
         ({"compact": True, "recall": False}, False),
         ({"recall": True}, True),
+        ({"budget": 9_000}, True),
+        ({"context_manager": "full"}, False),
+        ({"context_manager": {"type": "full"}}, False),
+        ({"compact": True, "format": {"type": "object", "properties": {"n": {"type": "integer"}}}}, False),
     ],
 )
 def test_where_something_is_left_out_a_model_can_bring_it_back(fields: dict[str, Any], *, there: bool) -> None:
-    """What stands for the rest says `recall`: so an agent whose views become smaller has that tool, unless it is told not to."""
-    agent = built(script=["Done."], **fields)
+    """What stands for the rest says `recall`: so an agent whose views may become smaller has that tool, unless it is told not to or has to give a structure."""
+    agent = built(script=['{"n": 1}'], **fields)
     dialog = agent.open("main").current_dialog
     agent.respond(input="Go.")
     assert ("recall" in {tool.name for tool in dialog.reload().view().tools}) is there
 
 
 def test_a_tool_of_that_name_stands_in_for_the_tool_that_recalls() -> None:
-    """An agent that brings its own `recall`, or all of the kit, has each name once."""
-    for own in (recall_tools()[:1], recall_tools()):
+    """An agent that brings its own `recall`, in whichever form, or all of the kit, has each name once."""
+
+    def recall(handle: str) -> str:
+        """Recall."""
+        return handle
+
+    for own in (recall_tools()[:1], recall_tools(), (recall,)):
         agent = built(script=["Done."], compact=True)
         agent.tools = own
         dialog = agent.open("main").current_dialog

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from palaver.agent.sink import Sink
 from palaver.agent.streaming import TurnStream
 from palaver.agent.tracing import Tracer, Untraced
 from palaver.agent.turn import read_turn
+from palaver.context import FullContext, Policy
 from palaver.errors import DecisionNeeded, InvalidInput, PalaverError
 from palaver.messages import APITypes, Message, ToolMessage
 from palaver.models import Provider
@@ -67,8 +68,8 @@ class Agent(Hearing):
         memory: Its core memory, which stands in its instructions, with the tools to edit it: a `SubjectMemory` for one of each subject that it talks
             with, or a `CoreMemory`, which is then the same in all of its dialogs, whoever they are about; agents may share one.
         tools: Tools it has in every turn, besides those of the prompt in force.
-        recall: Whether it has the tools to bring back what its views leave out (`recall_tools`); None for where something leaves out: with
-            `compact` or a `context_manager`. May be assigned.
+        recall: Whether it has the tools to bring back what its views leave out (`recall_tools`); None for where something may be left out,
+            with `compact`, a `budget` or a `context_manager` other than `full`, unless its prompt asks for a structure. May be assigned.
         stream_handler: What is told of every event.
         api_type: Which of a provider's interfaces, where the invoker has several.
         inherit_system_contract: Whether mere text leaves the system prompt's parser, tools and handler in force.
@@ -347,8 +348,8 @@ class Agent(Hearing):
         task = task_prompt(dialog, turn, self.system_prompt, inherit=self.inherit_system_contract)
         before = dialog.top_prompt
         memory = self.memory.core(dialog) if isinstance(self.memory, SubjectMemory) else self.memory
-        own = (*self.tools, *(() if memory is None else core_memory_tools(memory)), *self._recalling())
-        async with offered(task, dialog.runtime, own) as (prompt, toolbox):
+        own = self.tools if memory is None else (*self.tools, *core_memory_tools(memory))
+        async with offered(task, dialog.runtime, own, self._kit(task)) as (prompt, toolbox):
             run = Run(
                 settings=replace(settings, memory=memory),
                 dialog=dialog,
@@ -365,13 +366,24 @@ class Agent(Hearing):
         if dialog.top_prompt is before:  # nothing was put meanwhile: what governed the answer stays
             dialog.top_prompt = task
 
-    def _recalling(self) -> Iterator[Function]:
-        """Give the tools that bring back what views leave out, unless it has tools of these names."""
-        shown_whole = self.compact is None and self.context_manager is None
-        if self.recall is False or (self.recall is None and shown_whole):
-            return
-        known = {each if isinstance(each, str) else getattr(each, "name", None) for each in self.tools}
-        yield from (tool for tool in recall_tools() if tool.name not in known)
+    def _kit(self, task: Prompt) -> tuple[Function, ...]:
+        """Give the tools that bring back what views leave out, if it has them.
+
+        Where nobody says, it has them where something may be left out, but not beside a structure of the answer: some models give no such answer
+        where tools are declared.
+        """
+        if self.recall is None:
+            small = self.compact is not None or self.budget is not None or not _shows_all(self.context_manager)
+            return recall_tools() if small and task.format is None else ()
+        return recall_tools() if self.recall else ()
+
+
+def _shows_all(shaped: PolicyLike | None) -> bool:
+    """Tell whether a context manager, as it is named, leaves nothing out."""
+    if isinstance(shaped, Policy):
+        return shaped.complete
+    name = shaped.get("type") if isinstance(shaped, Mapping) else shaped
+    return name is None or (isinstance(name, str) and name in {"null", FullContext.name})
 
 
 def _given_back(session: AgentCallSession, *, whole: bool) -> Message | AgentCallSession:

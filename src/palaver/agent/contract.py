@@ -44,8 +44,16 @@ def task_prompt(dialog: Dialog, turn: Turn, system: Prompt, *, inherit: bool) ->
 
 
 @asynccontextmanager
-async def offered(prompt: Prompt, runtime: Runtime, own: Iterable[Any]) -> AsyncIterator[tuple[Prompt, Toolbox]]:
+async def offered(
+    prompt: Prompt, runtime: Runtime, own: Iterable[Any], kit: Iterable[Function] = ()
+) -> AsyncIterator[tuple[Prompt, Toolbox]]:
     """Give the prompt with its references resolved, and all tools of the call; servers are connected to for as long as it lasts.
+
+    Args:
+        prompt: The prompt; its tools stand for the agent's of the same name.
+        runtime: Where references lead.
+        own: The agent's tools.
+        kit: Tools that are there besides, as far as nobody brings one of the same name.
 
     Raises:
         UnknownTool: A reference leads nowhere.
@@ -59,6 +67,8 @@ async def offered(prompt: Prompt, runtime: Runtime, own: Iterable[Any]) -> Async
     async with AsyncExitStack() as stack:
         if prompt.mcp_servers_list:
             functions += await _connected(stack, prompt)
+        taken = {each.name for each in functions}
+        functions += [each for each in kit if each.name not in taken]
         yield resolved, Toolbox(without_clashes(functions))
 
 
