@@ -20,7 +20,7 @@ _MORE = re.compile(r" \(\+ (\d[\d,]*) more")
 _SAID = re.compile(rf'- "(.*)"(?: \[\+ ([\d,]+) characters\])?(?: \(([\d,]+) times\))?{_HANDLE}')
 _FILE = re.compile(rf"- (.+): ((?:wrote|read){_HANDLE}(?:, read{_HANDLE})?)")
 _COMMAND = re.compile(rf"- (.+): (ok|failed|no result|exit -?\d+)(?: \((\d+) times\))?{_HANDLE}")
-_TROUBLE = re.compile(rf"- (.+?): (.*?){_HANDLE}(, closed{_HANDLE})?")
+_TROUBLE = re.compile(rf"(.*?){_HANDLE}(, closed{_HANDLE})?")
 
 
 def facts_of(text: str) -> Facts:
@@ -33,7 +33,7 @@ def facts_of(text: str) -> Facts:
             kind, count = found
             if count:
                 more[kind] = more.get(kind, 0) + count
-        elif kind and line.startswith("- "):
+        elif kind and line.startswith("- ") and len(line) <= _LONGEST:
             lines.setdefault(kind, []).append(line)
         else:
             kind = ""
@@ -51,6 +51,9 @@ def facts_of(text: str) -> Facts:
         more=MappingProxyType({name: count for name, count in more.items() if name in _COUNTED}),
     )
 
+
+_LONGEST = 8_000
+"""Characters of a line that a record may have told."""
 
 _COUNTED = frozenset({"asks", "rules", "files", "commands", "troubles", "unanswered", "summaries"})
 _KINDS: Mapping[str, str] = MappingProxyType({heading: kind for kind, heading in HEADINGS.items()})
@@ -84,5 +87,8 @@ def _commands(lines: list[str]) -> Iterator[Command]:
 
 
 def _troubles(lines: list[str]) -> Iterator[Trouble]:
-    for found in filter(None, map(_TROUBLE.fullmatch, lines)):
-        yield Trouble("", found[1], found[2], EARLIER if found[3] else "")
+    for line in lines:
+        of, told, rest = line.removeprefix("- ").partition(": ")
+        found = _TROUBLE.fullmatch(rest)
+        if of and told and found:
+            yield Trouble("", of, found[1], EARLIER if found[2] else "")
