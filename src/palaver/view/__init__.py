@@ -2,15 +2,16 @@
 
 from palaver.view.apply import Applied, apply, merged
 from palaver.view.checkpoint import checkpoint
-from palaver.view.fold import Folding, fold
+from palaver.view.fold import RULES, Folding, fold
 from palaver.view.lines import header_at, held
-from palaver.view.manifest import Manifest, changed, manifest, patched, restored
+from palaver.view.manifest import Manifest, changed, manifest, patched, restored, rules_of
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite
 from palaver.view.protocol import call_in, dressed, outside
 from palaver.view.reasons import Reason
 from palaver.view.view import Block, Exchange, Omission, Stated, Turn, View
 
 __all__ = [
+    "RULES",
     "Applied",
     "Block",
     "Drop",
@@ -39,4 +40,5 @@ __all__ = [
     "outside",
     "patched",
     "restored",
+    "rules_of",
 ]

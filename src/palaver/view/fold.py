@@ -43,20 +43,32 @@ from palaver.view.reasons import Reason
 from palaver.view.texts import by_hand
 from palaver.view.view import Block, Omission, Stated, View
 
+RULES = 2
+"""The version of what the fold gives: raised whenever the same log gives another view than before, so that a call that was recorded is given back by
+the rules of its time.
+
+1. What the log says, and nothing else.
+2. Constraints that were put on the list by hand are told behind the instructions. What a tool gave back in a text protocol is no word of the user's.
+"""
+
+_SAID_ONLY = 1
 _ASSISTANT = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
 _SUMMARIES = frozenset({Role.BRANCH_SUMMARY, Role.COMPACTION_SUMMARY})
 
 
-def fold(reader: Reader, dialog_id: DialogId, at: int | None = None, *, whole: bool = False) -> View:
+def fold(
+    reader: Reader, dialog_id: DialogId, at: int | None = None, *, whole: bool = False, rules: int = RULES
+) -> View:
     """Compute the view of a dialog.
 
-    Pure in what the log holds: the same entries give the same view, in every store, for ever.
+    Pure in what the log holds: the same entries give the same view by the same rules, in every store, for ever.
 
     Args:
         reader: Where the log is read from.
         dialog_id: The dialog.
         at: The number of the last own entry to take into account, inclusive; None for the newest, -1 for what is inherited only.
         whole: True to pass over compactions and context edits, so that everything is in the view.
+        rules: The version of the rules, one of those that `RULES` tells.
 
     Returns:
         The view. It costs what it holds and what came after its checkpoint, not the length of the log.
@@ -64,7 +76,7 @@ def fold(reader: Reader, dialog_id: DialogId, at: int | None = None, *, whole: b
     Raises:
         UnknownDialog: No such dialog.
     """
-    return Folding(reader, reader.node(dialog_id), whole=whole).view(header_at(reader, dialog_id, at))
+    return Folding(reader, reader.node(dialog_id), whole=whole, rules=rules).view(header_at(reader, dialog_id, at))
 
 
 class Folding:
@@ -74,17 +86,19 @@ class Folding:
     those entries, unless a compaction came between: that is where a fold begins. Each view is the one that `fold` gives.
     """
 
-    def __init__(self, reader: Reader, node: Node, *, whole: bool = False) -> None:
+    def __init__(self, reader: Reader, node: Node, *, whole: bool = False, rules: int = RULES) -> None:
         """Read nothing yet.
 
         Args:
             reader: Where the log is read from.
             node: The dialog.
             whole: True to pass over compactions and context edits.
+            rules: The version of the rules.
         """
         self._reader = reader
         self._node = node
         self._whole = whole
+        self._rules = rules
         # what is in hand, one or none: taken out and put back in one step each, for threads that read at once
         self._held: list[_Standing] = []
 
@@ -106,7 +120,7 @@ class Folding:
         state = None if last is None or not self._leads_to(last, upto) else last.state
         if last is None or state is None or not self._gone_on(state, last.upto, upto):
             found = material(self._reader, self._node, upto, whole=self._whole)
-            state = _Fold(whole=self._whole, reader=self._reader)
+            state = _Fold(whole=self._whole, reader=self._reader, rules=self._rules)
             if found.checkpoint is not None:
                 state.resume(found.checkpoint, read(self._reader, dialog_id, found.kept))
             for line in read(self._reader, dialog_id, found.tail):
@@ -142,6 +156,7 @@ class _Fold:
 
     whole: bool
     reader: Reader
+    rules: int
     instructions_left: int | None = None
     pairing: Pairing = field(default_factory=Pairing)
     edits: Edits = field(default_factory=Edits)
@@ -231,7 +246,7 @@ class _Fold:
             self.taken_back[kind, place] = line.handle
 
     def _message(self, line: Line, message: Message) -> None:
-        if message.role is Role.USER and self._observed(line, message):
+        if self.rules > _SAID_ONLY and message.role is Role.USER and self._observed(line, message):
             self.pairing.say(line, message, Role.USER, speaker=Speaker.TOOL)
             return
         self._hear(message)
@@ -295,7 +310,8 @@ class _Fold:
     def view(self, dialog_id: DialogId, at: int) -> View:
         """Give the view."""
         stated = tuple(self.constraints.values())
-        system = (*self.edits.all_shown((*self.sections, *self.leading, *self.behind)), *_by_hand(stated))
+        told = _by_hand(stated) if self.rules > _SAID_ONLY else ()
+        system = (*self.edits.all_shown((*self.sections, *self.leading, *self.behind)), *told)
         marks = (*self.pins.values(), *self.edits.quarantined.values(), *self.taken_back.values())
         state = (*self.in_force.values(), *self.leading_at, *marks, *(one.at for one in stated))
         removed = {gone.handle: gone for gone in self.pairing.doubled} | self.edits.removed

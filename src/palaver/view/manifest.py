@@ -19,16 +19,21 @@ from palaver.log import Handle, Omitted, Place
 from palaver.messages import TextContent, ToolResultContent, canonical_json
 from palaver.view.checkpoint import omitted
 from palaver.view.edits import handle_of, omission, rewrite
+from palaver.view.fold import RULES
 from palaver.view.reasons import Reason
 from palaver.view.view import Block, Exchange, View
 
-__all__ = ["Manifest", "changed", "manifest", "patched", "restored"]
+__all__ = ["Manifest", "changed", "manifest", "patched", "restored", "rules_of"]
 
 Manifest: TypeAlias = dict[str, Any]
 """A manifest as JSON values, with these keys:
 
 `at`
     The number of the dialog's last own entry that the view took into account.
+`rules`
+    The version of the fold's rules (`palaver.view.RULES`); where there is none, the first.
+`sections`
+    The sections of the instructions that no entry holds, spelt out; they stand behind the others.
 `items`
     What is shown, in order: `[start, stop]` for exchanges of the fold at `at` (stop exclusive), or an exchange spelt out.
 `edits`
@@ -41,7 +46,7 @@ Manifest: TypeAlias = dict[str, Any]
     The policies that shaped it.
 """
 
-_LISTS = ("items", "edits", "omitted", "stale", "policies")
+_LISTS = ("sections", "items", "edits", "omitted", "stale", "policies")
 
 
 def manifest(view: View, folded: View) -> Manifest:
@@ -75,6 +80,10 @@ def manifest(view: View, folded: View) -> Manifest:
             items.append([index, index + 1])
     return {
         "at": view.at,
+        "rules": RULES,
+        "sections": [
+            _sections().dump_python(_block_as_seen(block), mode="json") for block in view.system if block.origin is None
+        ],
         "items": items,
         "edits": [*_block_edits(folded.system, view.system), *edits],
         "omitted": [omitted(gone).model_dump(mode="json") for gone in view.omissions],
@@ -88,14 +97,14 @@ def restored(stored: Mapping[str, Any], folded: View) -> View:
 
     Args:
         stored: The whole manifest.
-        folded: The fold of the dialog at the manifest's entry.
+        folded: The fold of the dialog at the manifest's entry, by the manifest's rules.
     """
     edits = {handle_of(Place.model_validate(edit["target"])): edit for edit in stored["edits"]}
     stale = {index for start, stop in stored["stale"] for index in range(start, stop)}
     shown = (_shown(exchange, edits) for exchange in _exchanges(stored["items"], folded))
     return replace(
         folded,
-        system=_blocks(folded.system, edits),
+        system=_system(stored, folded, edits),
         exchanges=tuple(replace(exchange, stale=index in stale) for index, exchange in enumerate(shown)),
         omissions=tuple(omission(Omitted.model_validate(gone)) for gone in stored["omitted"]),
         policies=tuple(stored["policies"]),
@@ -108,17 +117,31 @@ def _spelling() -> TypeAdapter[Exchange]:
     return TypeAdapter(Exchange)
 
 
+@cache
+def _sections() -> TypeAdapter[Block]:
+    """Give what spells sections out; made when it is first needed."""
+    return TypeAdapter(Block)
+
+
 # --- one manifest as a difference to another -----------------------------------------------------------------------------------------
 
 
 def changed(stored: Mapping[str, Any], before: Mapping[str, Any]) -> Manifest:
     """Give a manifest as a difference to an earlier one: of each list, the runs `[start, stop]` that the earlier one has too, and what is new."""
-    return {"at": stored["at"], **{name: list(_difference(stored[name], before[name])) for name in _LISTS}}
+    lists = {name: list(_difference(stored[name], before.get(name, ()))) for name in _LISTS}
+    return {"at": stored["at"], "rules": stored["rules"], **lists}
 
 
 def patched(difference: Mapping[str, Any], before: Mapping[str, Any]) -> Manifest:
     """Give the whole manifest that `changed` made a difference of."""
-    return {"at": difference["at"], **{name: list(_undone(difference[name], before[name])) for name in _LISTS}}
+    lists = {name: list(_undone(difference.get(name, ()), before.get(name, ()))) for name in _LISTS}
+    return {"at": difference["at"], "rules": rules_of(difference), **lists}
+
+
+def rules_of(stored: Mapping[str, Any]) -> int:
+    """Give the version of the fold's rules by which a manifest was written."""
+    rules: int = stored.get("rules", 1)
+    return rules
 
 
 def _difference(new: Sequence[Any], old: Sequence[Any]) -> Iterator[dict[str, Any]]:
@@ -211,10 +234,13 @@ def _said(block: Block) -> str:
 def _as_seen(exchange: Exchange) -> Exchange:
     """Give an exchange as the model sees it: what the next record is made from is not shown, and would be most of the manifest."""
     turns = tuple(
-        replace(turn, blocks=tuple(replace(block, facts="", sources=()) for block in turn.blocks))
-        for turn in exchange.turns
+        replace(turn, blocks=tuple(_block_as_seen(block) for block in turn.blocks)) for turn in exchange.turns
     )
     return replace(exchange, turns=turns, stale=False)
+
+
+def _block_as_seen(block: Block) -> Block:
+    return replace(block, facts="", sources=())
 
 
 def _shown(exchange: Exchange, edits: Mapping[Handle, Mapping[str, Any]]) -> Exchange:
@@ -235,6 +261,14 @@ def _blocks(blocks: tuple[Block, ...], edits: Mapping[Handle, Mapping[str, Any]]
         elif edit["text"] is not None:
             shown.append(rewrite(block, edit["text"], Reason(edit["reason"]), reversible=edit["reversible"]))
     return tuple(shown)
+
+
+def _system(stored: Mapping[str, Any], folded: View, edits: Mapping[Handle, Mapping[str, Any]]) -> tuple[Block, ...]:
+    """Give the instructions: those of the log, and behind them what the manifest spells out, with its sources where the fold says the same."""
+    spelt = map(_sections().validate_python, stored.get("sections", ()))
+    known = [(_block_as_seen(block), block) for block in folded.system if block.origin is None]
+    own = tuple(block for block in folded.system if block.origin is not None)
+    return (*_blocks(own, edits), *(next((one for seen, one in known if seen == block), block) for block in spelt))
 
 
 def _exchanges(items: Sequence[Any], folded: View) -> Iterator[Exchange]:

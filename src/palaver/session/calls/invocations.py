@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple, overload
@@ -14,7 +15,7 @@ from palaver.ids import BlobId, DialogId
 from palaver.log import Handle, Invocation, Span, decode_entry
 from palaver.messages import thaw
 from palaver.store.protocol import Store
-from palaver.view import Manifest, View, changed, fold, manifest, patched, restored
+from palaver.view import RULES, Manifest, View, changed, fold, manifest, patched, restored, rules_of
 from palaver.wire import COMPILER, Call, Request, profile
 from palaver.wire import compile as compile_request
 
@@ -207,9 +208,11 @@ def latest(store: Store, dialog_id: DialogId) -> Latest | None:
 
 
 def newest_view(store: Store, dialog_id: DialogId) -> View:
-    """Give what the model saw when a dialog's newest call was recorded; the view of the log where no call was, or not near."""
-    found = _newest(store, dialog_id)
-    return fold(store, dialog_id) if found is None else _view(store, found[0], _whole(store, *found))
+    """Give what the model saw when a dialog's newest call was recorded; the view of the log where no call was, not near, or none of ours."""
+    if (found := _newest(store, dialog_id)) is not None:
+        with suppress(NotReproducible):
+            return _view(store, found[0], _whole(store, *found))
+    return fold(store, dialog_id)
 
 
 def _newest(store: Store, dialog_id: DialogId) -> tuple[Handle, Mapping[str, Any]] | None:
@@ -265,7 +268,10 @@ def _call_of(store: Store, place: Handle, data: Mapping[str, Any]) -> Mapping[st
 
 
 def _view(store: Store, place: Handle, saw: Manifest) -> View:
-    return restored(saw, fold(store, place.dialog, saw["at"]))
+    rules = rules_of(saw)
+    if rules > RULES:
+        raise NotReproducible(f"A later version of palaver recorded it (rules {rules} of the fold; these are {RULES}).")
+    return restored(saw, fold(store, place.dialog, saw["at"], rules=rules))
 
 
 def _why(sent: Mapping[str, Any]) -> str:
