@@ -9,7 +9,7 @@ from palaver.agent import Agent
 from palaver.context import Ledger
 from palaver.context.policies.fold import FoldContextManager as Fold
 from palaver.context.triggers import Tokens
-from palaver.errors import InfeasibleBudget, InvalidInput, ModelCallFailed, UnknownPolicy
+from palaver.errors import InfeasibleBudget, InvalidInput, ModelCallFailed, UnknownHandle, UnknownPolicy
 from palaver.log.entries import Compaction, Custom
 from palaver.session.compaction.attempts import REJECTED
 from palaver.tokens import Budget, Rates
@@ -248,6 +248,15 @@ class NoPlan(Fold):
         return "drop it"  # type: ignore[return-value]
 
 
+class Looking(Fold):
+    """Looks for something that is not there."""
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+        """Raise an error of palaver's."""
+        del view, ledger, budget, prices
+        raise UnknownHandle("3f2a91c07b5e:1")
+
+
 class Dropping(Fold):
     """Leaves the newest words out."""
 
@@ -264,6 +273,7 @@ class Dropping(Fold):
         (Forgetful(), "not a dialog"),
         (NoPlan(), "gave a str, not a plan"),
         (Dropping(), "InvalidInput"),
+        (Looking(), "UnknownHandle"),
     ],
 )
 @pytest.mark.parametrize("under", ["context_manager", "compact"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from palaver.agent.answering import Answering
 from palaver.agent.call_session import AgentCallSession
-from palaver.agent.compacting import LAST, compact_if_due, make_room, policy_failed
+from palaver.agent.compacting import LAST, NOT_THE_POLICYS, compact_if_due, make_room, policy_failed
 from palaver.agent.events import AnswerRefused, Delivered, Retrying
 from palaver.agent.inbox import deliveries
 from palaver.agent.instructing import remembered
@@ -209,7 +209,7 @@ async def _seen(run: Run, closing: str) -> Working:
     except InvalidInput as error:
         _require_policy(run)
         fault: Exception = error
-    except PalaverError:
+    except NOT_THE_POLICYS:
         raise
     except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything, and is no reason to end a turn
         fault = error

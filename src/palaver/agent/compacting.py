@@ -13,7 +13,15 @@ from palaver.agent.invoking import call_words
 from palaver.agent.run import Run
 from palaver.agent.summarizing import AsTheAgent
 from palaver.context.triggers import Fired, Overflow, Own
-from palaver.errors import Conflict, ContextOverflow, InfeasibleBudget, InvalidInput, ModelCallFailed, PalaverError
+from palaver.errors import (
+    Conflict,
+    ContextOverflow,
+    InfeasibleBudget,
+    InvalidInput,
+    ModelCallFailed,
+    StoreError,
+    UnknownPolicy,
+)
 from palaver.session import CompactionPreview
 from palaver.session.calls.composing import tokens_of
 from palaver.session.compaction.attempts import attempt_of, rejection
@@ -70,14 +78,16 @@ async def _or_last(run: Run, how: AutoCompact, cause: Fired, make: Callable[[Aut
     """Make something by a policy; where it raises, or what it gives is no plan, that is recorded, and it is made by the default one."""
     try:
         return await make(how)
-    except InvalidInput as error:
-        fault: Exception = error
-    except PalaverError:
+    except NOT_THE_POLICYS:
         raise
     except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything, and is no reason to end a turn
         fault = error
     await policy_failed(run, cause, fault)
     return await make(replace(how, policy=LAST))
+
+
+NOT_THE_POLICYS = (StoreError, InfeasibleBudget, UnknownPolicy)
+"""What tells of the store, the budget or the configuration. Whatever else comes of planning, also an error of palaver's, the policy raised."""
 
 
 async def _size(run: Run) -> int:
@@ -146,7 +156,7 @@ async def make_room(run: Run, overflow: ContextOverflow) -> None:
         except Conflict:  # somebody else made it smaller meanwhile
             run.dialog.reload()
             run.look()
-        except PalaverError:
+        except NOT_THE_POLICYS:
             raise
         except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything: the next one decides
             await policy_failed(run, cause, error)
