@@ -15,8 +15,8 @@ ROOM = Path(str(files("palaver.store.sqlite")))
 WALKS = {"session_list", "behind", "lag", "search", "search_within"}
 """Statements that look at every session in doubt, every dialog or every match: listings, and the search."""
 
-ERASES = {"bodies_naming", "gone_all", "lease_names", "receipts_all", "sources_naming"}
-"""Statements of erasures alone, which look at all that could name what is erased, and at the receipts."""
+ERASES = {"bodies_naming", "gone_all", "lease_names", "receipts_all", "sources_naming", "written_upto"}
+"""Statements of erasures and sweeps alone, which look at all that could name what is erased, count dialogs, and read the receipts."""
 
 VERIFIES = {
     "activities_loose",
