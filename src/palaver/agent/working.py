@@ -89,7 +89,7 @@ def _settled(dialog: Dialog, composed: Composed) -> View:
         InvalidInput,
     ):  # somebody compacted meanwhile, or the view cannot be written down: it is sent all the same
         return composed.view
-    return dialog.view()
+    return replace(dialog.view(), system=composed.view.system)  # the log's own tells constraints as if there were room
 
 
 def _repairs(attempts: list[Attempt], model: str) -> Iterator[Exchange]:

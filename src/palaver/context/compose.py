@@ -22,6 +22,7 @@ from palaver.context.measure import Meter, Size
 from palaver.context.record.carried import carried
 from palaver.context.record.notice_of import NoticeOf
 from palaver.context.record.running import SHARE, carrying, holding, line_for, released, standing
+from palaver.context.stating import within_room
 from palaver.errors import InfeasibleBudget, InvalidInput
 from palaver.tokens import Budget, Counter, Rates
 from palaver.view import Insert, Plan, View, apply
@@ -52,7 +53,8 @@ class Composed:
     """A view that fits, and how it came about.
 
     Attributes:
-        view: What the model is to see. The very object that went in, when nothing had to change.
+        view: What the model is to see. The very object that went in, when nothing had to change. Of what was put on the list of constraints by
+            hand it tells what has room.
         plan: What the policy wanted. Its notes say what each operator took out, and what became of the plan.
         fallback: What was done besides, because the plan was not enough; an empty plan when it was.
         before: The size of the view that went in.
@@ -94,6 +96,8 @@ def compose(
     Pure: neither the view nor the log changes, and the same inputs give the same view. The budget's tokens, bytes and media are all
     kept to; what must be sent is measured first, so that a budget that cannot be kept is told before anything is planned. The running
     summary counts against the budget and stays, as far as a quarter of the room goes; beyond, its beginning or a line stands for it.
+    Constraints that were put on the list by hand have a quarter of the room, too, the newest first, and less where there is none: adding one never
+    makes a budget too small.
 
     Args:
         view: The view, from the fold.
@@ -109,6 +113,21 @@ def compose(
     """
     books = (ledger or Ledger(meter=Meter(counter))).reading(view)
     room = budget if books.anchor is None else books.anchor.within(budget, books.meter)
+    refused: InfeasibleBudget | None = None
+    for stating in within_room(view, room, books.meter):
+        try:
+            return _summarised(stating, policy, budget, room, books, prices)
+        except (
+            InfeasibleBudget
+        ) as error:  # what was put on the list by hand gives way before a request becomes impossible
+            refused = error
+    raise refused or AssertionError("a view is given at least once")
+
+
+def _summarised(
+    view: View, policy: Planner, budget: Budget, room: Budget, books: Ledger, prices: Rates | None
+) -> Composed:
+    """Make a view fit, with what a model summarised so far as long as that has room."""
     place = None if policy.complete else standing(view)
     if place is not None and _has_room(books.meter.exchange(view.exchanges[place]), view, room, books):
         try:

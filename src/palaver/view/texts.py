@@ -28,18 +28,29 @@ MOST_BY_HAND = 16_000
 to 2,000, and every request pays for them."""
 
 
-def by_hand(stated: Sequence[tuple[str, Handle]]) -> str:
+def told_by_hand(stated: Sequence[tuple[str, Handle]]) -> int:
+    """Give how many of the newest constraints put on by hand have a place where no budget is known."""
+    room, told = MOST_BY_HAND, 0
+    while told < len(stated) and (room := room - len(stated[-1 - told][0])) >= 0:
+        told += 1
+    return told
+
+
+def by_hand(stated: Sequence[tuple[str, Handle]], told: int | None = None) -> str:
     """Give the section of the instructions that tells the constraints that were put on the user's list by hand, each with its entry.
 
     The newest have their place first; of those beyond it their number and where they are. The order is that in which they were put on.
+
+    Args:
+        stated: The constraints that hold, and their entries.
+        told: How many of the newest are told; as many as have a place where no budget is known when not given.
     """
-    room, first = MOST_BY_HAND, len(stated)
-    while first and (room := room - len(stated[first - 1][0])) >= 0:
-        first -= 1
-    older = (
-        f"\n(+ {first:,} older ones, not told here; recall {stated[0][1]} to {stated[first - 1][1]})" if first else ""
-    )
-    lines = "\n".join(f"- {text}" for text, _ in stated[first:])
-    return (
-        f"The user put these constraints on his list by hand. They hold throughout this conversation:{older}\n{lines}"
-    )
+    first = len(stated) - (told_by_hand(stated) if told is None else told)
+    begin, end = (stated[0][1], stated[first - 1][1]) if first else (None, None)
+    span = f"{begin}" if begin == end else f"{begin} to {end}"
+    older = f"(+ {first:,} older ones, not told here; recall {span})" if first else ""
+    if first == len(stated):
+        noun = "constraint" if first == 1 else "constraints"
+        return f"The user put {first:,} {noun} on his list by hand, for which there is no room here. Look before you act: recall {span}"
+    lines = "\n".join([*([older] if older else []), *(f"- {text}" for text, _ in stated[first:])])
+    return f"The user put these constraints on his list by hand. They hold throughout this conversation:\n{lines}"

@@ -21,7 +21,7 @@ from palaver.log import (
     next_header,
 )
 from palaver.store.protocol import Store
-from palaver.view import View, checkpoint, fold, held
+from palaver.view import Block, View, checkpoint, fold, held
 from palaver.view.lines import material
 
 __all__ = ["MARGIN", "compaction", "in_one_step", "proven", "undoing", "worth"]
@@ -265,8 +265,13 @@ def proven(reader: Reader, view: View, *, policy: str, before: int, after: int) 
     last = reader.header(view.dialog_id, view.at) if view.at >= 0 else NOTHING
     header = next_header(ready, last, turn=False)
     again = fold(_With(reader, view.dialog_id, header, ready.body), view.dialog_id)
-    if (again.system, again.tools, again.exchanges) != (view.system, view.tools, view.exchanges):
+    if (_said(again), again.tools, again.exchanges) != (_said(view), view.tools, view.exchanges):
         raise InvalidInput(
             "The view cannot be written down: reading it back gives another one.", hint="Make views with plans."
         )
     return entry
+
+
+def _said(view: View) -> tuple[Block, ...]:
+    """Give the instructions as they were said; what constraints put on by hand have a place in them each request says for itself."""
+    return tuple(block for block in view.system if not block.derived)
