@@ -23,7 +23,7 @@ from palaver import (
 )
 from palaver.agent.config import build_agents, load_config
 from palaver.prompts import Runtime
-from palaver.session.memory import shared_memory
+from palaver.session.memory import MemoryWarning, shared_memory
 from palaver.store import Store
 from tests.agent.helper import both, calling
 from tests.session.memory.test_recalling import use
@@ -171,7 +171,8 @@ def test_a_memory_is_opened_once_and_many_are_let_go() -> None:
     assert len(memory._open) == 256
     memory.files(ann).write("a", "x")
     Session.open("memory of ann", store).delete()
-    assert memory.files(ann).list() == ()
+    with pytest.warns(MemoryWarning, match="in the trash"):
+        assert memory.files(ann).list() == ()
 
 
 @pytest.mark.parametrize("subject", ["o'hara", "a\nb", "安", "x" * 5_000, "memory of ann", "%", "ann\u0000", "*"])

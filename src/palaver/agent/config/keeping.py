@@ -20,6 +20,7 @@ from palaver.messages import thaw
 from palaver.models import Provider
 from palaver.session import Dialog
 from palaver.session.memory import CoreMemory, SubjectMemory, shared_memory
+from palaver.session.memory.whose import warn_of_shared
 from palaver.tokens import Budget, model_info
 from palaver.wire import Call
 
@@ -218,6 +219,8 @@ def remembering(
     blocks = {label: _block(spec, scratch, label, block, used) for label, block in (words.get("blocks") or {}).items()}
     if words.get("shared"):
         return shared_memory(agent.store, name, blocks=blocks)
+    if name not in memories:
+        warn_of_shared(agent.store, name)
     memory = memories.setdefault(name, SubjectMemory(name))
     memory.blocks = {**blocks, **memory.blocks}
     return memory

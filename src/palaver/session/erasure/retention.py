@@ -1,9 +1,13 @@
-"""Retention: what was not used for long goes, when somebody says so: looked at first, through the trash, and never by default."""
+"""Retention: what was not used for long goes, when somebody says so: looked at first, through the trash, and never by default.
+
+What an agent remembers of somebody is used when it is only read, and reading leaves no trace: it lives as long as any of his sessions does.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
@@ -11,6 +15,7 @@ from itertools import chain
 from palaver.errors import Erased, InvalidInput, UnknownSession
 from palaver.ids import now
 from palaver.session.erasure import Receipt, erase
+from palaver.session.marks import MEMORY
 from palaver.store.lease import Lease, Leasing
 from palaver.store.protocol import SessionRecord, Store
 
@@ -46,7 +51,7 @@ class Kept:
 
     Attributes:
         record: The session.
-        reason: Why: what the hold says, or who has the lease.
+        reason: Why: what the hold says, who has the lease, or that it is the memory of somebody who has sessions.
     """
 
     record: SessionRecord
@@ -122,6 +127,12 @@ def retention(
         else []
     )
     kept = {record.session_id: reason for record in chain(due, old) if (reason := _reason(store, record)) is not None}
+    leaving = {record.session_id for record in due if record.session_id not in kept}
+    kept |= {
+        record.session_id: _USED
+        for record in due
+        if record.session_id in leaving and _remembered(store, record, leaving)
+    }
     going = [record for record in due if record.session_id not in kept]
     return RetentionPlan(
         before=before,
@@ -157,15 +168,33 @@ def _trashed_before(record: SessionRecord, time: float) -> bool:
 
 
 def _still(store: Store, records: tuple[SessionRecord, ...]) -> Iterator[SessionRecord]:
-    """Give those of some sessions that are as they were when the plan was made."""
-    for record in records:
+    """Give those of some sessions that are as they were when the plan was made; memories last, for they stay where a session of their subject does."""
+    gone: set[str] = set()
+    for record in sorted(records, key=_is_memory):
         try:
             found = store.session(record.session_id)
         except (Erased, UnknownSession):
             continue  # somebody else was faster
         unchanged = (found.updated_at, found.trashed_at) == (record.updated_at, record.trashed_at)
-        if unchanged and _reason(store, found) is None:
+        used = found.trashed_at is None and _remembered(store, found, gone)
+        if unchanged and not used and _reason(store, found) is None:
+            gone.add(found.session_id)
             yield found
+
+
+_USED = "memory in use: its subject has sessions that stay"
+
+
+def _is_memory(record: SessionRecord) -> bool:
+    return bool(record.metadata.get(MEMORY))
+
+
+def _remembered(store: Store, record: SessionRecord, leaving: AbstractSet[str]) -> bool:
+    """Tell whether a session is the memory of somebody who has one that stays; one that all share is of whoever has any."""
+    if not _is_memory(record):
+        return False
+    others = store.sessions(subject=record.subject or None)
+    return any(not _is_memory(each) and each.session_id not in leaving for each in others)
 
 
 def _reason(store: Store, record: SessionRecord) -> str | None:

@@ -9,7 +9,7 @@ from palaver.session.memory.filing import file_tools
 from palaver.session.memory.kits import tools_for
 from palaver.session.memory.recalling import history_tools, recall_tools
 from palaver.session.memory.remembering import archival_tools, core_memory_tools
-from palaver.session.memory.whose import SubjectMemory, shared_memory
+from palaver.session.memory.whose import MemoryWarning, SubjectMemory, shared_memory
 
 __all__ = [
     "ArchivalMemory",
@@ -21,6 +21,7 @@ __all__ = [
     "Grep",
     "HashingEmbedder",
     "MemoryBlock",
+    "MemoryWarning",
     "Passage",
     "SubjectMemory",
     "archival_tools",

@@ -8,6 +8,7 @@ data reaches it: erasing, retention, lists. (Other systems have the same rule as
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,6 +16,7 @@ from palaver.errors import InvalidInput
 from palaver.ids import DialogId, new_dialog_id, new_session_id, now
 from palaver.log import Node
 from palaver.messages.frozen import EMPTY
+from palaver.session.marks import MEMORY
 from palaver.session.memory.archive import ArchivalMemory
 from palaver.session.memory.blocks import CoreMemory
 from palaver.session.memory.embedding import Embedder
@@ -22,16 +24,19 @@ from palaver.session.memory.files import Files
 from palaver.session.memory.notes import Held
 from palaver.store.protocol import SessionRecord, Store
 
-__all__ = ["MARK", "SubjectMemory", "shared_memory"]
-
-MARK = "palaver_memory"
-"""The key of a session's metadata that says that memory lies in it, and nothing that was said."""
+__all__ = ["MemoryWarning", "SubjectMemory", "shared_memory", "warn_of_shared"]
 
 _OWNER = "memory"
+_SHARED = "shared"
+"""What marks a memory that was asked for by that word; one that has no subject and is marked otherwise was kept by an agent's name."""
 _MOST = 256
 """Memories that are kept open: each knows what it has read."""
 
 _T = TypeVar("_T", CoreMemory, Files, ArchivalMemory)
+
+
+class MemoryWarning(UserWarning):
+    """Memory is there that is not read: it is in the trash, or was kept for everybody by a configuration that now asks for each subject's own."""
 
 
 class _Place(NamedTuple):
@@ -57,6 +62,7 @@ class SubjectMemory:
         self.name = name
         self.blocks = blocks
         self._open: dict[tuple[str, DialogId], CoreMemory | Files | ArchivalMemory] = {}
+        self._warned: set[str] = set()
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -80,11 +86,30 @@ class SubjectMemory:
         return self._kept(f"archive {embedder and embedder.name}", ArchivalMemory(self.place(dialog), embedder))
 
     def place(self, dialog: Held) -> Held:
-        """Give the dialog in which the memory lies that a dialog has; made where there is none yet."""
+        """Give the dialog in which the memory lies that a dialog has; made where there is none yet.
+
+        A memory that is in the trash is neither read nor replaced: what is kept then stays in the dialog, and a `MemoryWarning` says so.
+        """
         record = dialog.store.session(dialog.store.node(dialog.dialog_id).session_id)
+        own = _Place(dialog.store, dialog.dialog_id)
         if not record.subject:
-            return _Place(dialog.store, dialog.dialog_id)
-        return _in_session(dialog.store, f"{self.name} of {record.subject}", record.subject)
+            return own
+        name = f"{self.name} of {record.subject}"
+        found = _in_session(dialog.store, name, record.subject)
+        if isinstance(found, SessionRecord):
+            self._warn(found)
+            return own
+        return found
+
+    def _warn(self, trashed: SessionRecord) -> None:
+        """Say once of a memory that it is in the trash."""
+        with self._lock:
+            known = trashed.session_id in self._warned
+            self._warned.add(trashed.session_id)
+        if not known:
+            warnings.warn(
+                f"{_in_trash(trashed)} What is remembered now stays in the conversation.", MemoryWarning, stacklevel=4
+            )
 
     def _kept(self, kind: str, made: _T) -> _T:
         """Give the one that is open already: it knows what it has read; the one that was used longest ago is let go."""
@@ -107,10 +132,32 @@ def shared_memory(store: Store, name: str, *, blocks: Mapping[str, Mapping[str, 
         blocks: The blocks that it begins with, by label; those that it ever had are left as they are.
 
     Raises:
-        InvalidInput: A block that it is to begin with is none.
+        InvalidInput: A block that it is to begin with is none; or it is in the trash.
         MemoryFull: The text of one is larger than its limit.
     """
-    return _begun(CoreMemory(_in_session(store, name, "")), blocks)
+    found = _in_session(store, name, "")
+    if isinstance(found, SessionRecord):
+        raise InvalidInput(_in_trash(found))
+    return _begun(CoreMemory(found), blocks)
+
+
+def warn_of_shared(store: Store, name: str) -> None:
+    """Say that a store has memory that was kept by an agent's name, to whoever asks for each subject's own: before ADR 78 the same words meant that."""
+    if any(record.metadata[MEMORY] != _SHARED for record in _memories(store, name, "")):
+        warnings.warn(
+            f"The store has a memory {name!r} from when an agent had one for everybody; memory is that of each subject now, and this one is not read. "
+            f"To have it, as `memory: true` did before, write `memory: {{name: {name!r}, shared: true}}`; "
+            "if nobody needs it any more, erase its session.",
+            MemoryWarning,
+            stacklevel=2,
+        )
+
+
+def _in_trash(record: SessionRecord) -> str:
+    return (
+        f"The memory {record.name!r} is in the trash: it is not read, and no other is begun in its place. "
+        f"Take it out (Session.restore(), session {record.session_id}), or erase it to begin anew."
+    )
 
 
 def _begun(memory: CoreMemory, blocks: Mapping[str, Mapping[str, Any]]) -> CoreMemory:
@@ -125,10 +172,16 @@ def _begun(memory: CoreMemory, blocks: Mapping[str, Mapping[str, Any]]) -> CoreM
     return memory
 
 
-def _in_session(store: Store, name: str, subject: str) -> _Place:
-    """Find the session of a memory, or make it. Where two processes made one at the same time, the first one counts for both."""
+def _in_session(store: Store, name: str, subject: str) -> _Place | SessionRecord:
+    """Find the session of a memory, or make it; or give its record where it is in the trash.
+
+    Where two processes made one at the same time, the first one counts for both.
+    """
     found = _memories(store, name, subject)
     if not found:
+        thrown = _memories(store, name, subject, trashed=True)
+        if thrown:
+            return thrown[0]
         with store.together():
             found = _memories(store, name, subject)
             if not found:
@@ -139,13 +192,18 @@ def _in_session(store: Store, name: str, subject: str) -> _Place:
     return _Place(store, DialogId(root))
 
 
-def _memories(store: Store, name: str, subject: str) -> list[SessionRecord]:
-    return [record for record in store.sessions(name=name, subject=subject) if record.metadata.get(MARK)]
+def _memories(store: Store, name: str, subject: str, *, trashed: bool = False) -> list[SessionRecord]:
+    found = store.sessions(name=name, subject=subject, trashed=trashed)
+    return [record for record in found if record.metadata.get(MEMORY) and record.subject == subject]
 
 
 def _make(store: Store, name: str, subject: str) -> None:
     record = SessionRecord(
-        session_id=new_session_id(), name=name, subject=subject, created_at=now(), metadata={MARK: True}
+        session_id=new_session_id(),
+        name=name,
+        subject=subject,
+        created_at=now(),
+        metadata={MEMORY: True if subject else _SHARED},
     )
     store.create_session(record)
     _root(store, record)

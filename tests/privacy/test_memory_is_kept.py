@@ -1,0 +1,114 @@
+"""What an agent remembers of somebody lives as long as a session of his: reading it leaves no trace, and is use all the same."""
+
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from palaver.errors import InvalidInput
+from palaver.session import Session, erase
+from palaver.session.erasure.retention import HOLD, retain, retention
+from palaver.session.memory import MemoryWarning, SubjectMemory, shared_memory
+from palaver.store import MemoryStore, SqliteStore, Store
+
+YEAR = 365 * 86_400.0
+BLOCKS = {"human": {"value": ""}}
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
+    """Give an empty store."""
+    made: Store = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "store.db")
+    yield made
+    made.close()
+
+
+def remembered(store: Store, subject: str) -> tuple[SubjectMemory, Session]:
+    """Have something remembered of somebody, in a session of his."""
+    memory = SubjectMemory("helper", blocks=BLOCKS)
+    session = Session.create(store, f"chat of {subject}", owner="a", subject=subject)
+    memory.core(session.root).append("human", f"{subject} likes tea.")
+    return memory, session
+
+
+@pytest.mark.parametrize("trash", [True, False])
+def test_memory_that_is_only_read_stays_while_a_session_of_its_subject_does(store: Store, *, trash: bool) -> None:
+    """Its last entry is old, his newest conversation is not: it stays, and whoever looks is told why; nobody else's sessions count."""
+    memory, _ = remembered(store, "ann")
+    remembered(store, "bob")
+    since = max(record.updated_at for record in store.sessions()) + 1e-6
+    new = Session.create(store, "new", owner="a", subject="ann")
+    new.root.put_text("hi")
+    plan = retention(store, older_than=0, at=since, trash=trash)
+    going = {each.name for each in (*plan.to_trash, *plan.to_erase)}
+    assert going == {"chat of ann", "chat of bob", "helper of bob"}
+    assert [(kept.record.name, "memory in use" in kept.reason) for kept in plan.kept] == [("helper of ann", True)]
+    retain(store, plan)
+    assert memory.core(new.root).get("human").value.strip() == "ann likes tea."
+
+
+def test_it_goes_with_the_last_session_of_its_subject(store: Store) -> None:
+    """When all of his sessions go, in the same plan too, it goes with them; of a conversation that was used since the plan it stays."""
+    _, session = remembered(store, "ann")
+    at = session.record.created_at + YEAR
+    plan = retention(store, older_than=1, at=at)
+    assert {each.name for each in plan.to_trash} == {"chat of ann", "helper of ann"}
+    session.root.put_text("back again")
+    retain(store, plan)
+    assert {each.name for each in store.sessions()} == {"chat of ann", "helper of ann"}
+    retain(store, retention(store, older_than=1, at=at))
+    assert not list(store.sessions())
+
+
+def test_it_stays_for_a_session_that_is_held(store: Store) -> None:
+    """What a hold keeps is a session that stays, whatever its age."""
+    _, session = remembered(store, "ann")
+    store.update_session(session.session_id, metadata={HOLD: "audit"})
+    plan = retention(store, older_than=1, at=session.record.created_at + YEAR)
+    assert plan.to_trash == ()
+    assert len(plan.kept) == 2
+
+
+def test_what_all_share_stays_while_anybody_has_a_session(store: Store) -> None:
+    """It has no subject: it is of whoever is talked with."""
+    shared_memory(store, "all", blocks=BLOCKS)
+    session = Session.create(store, "x", owner="a", subject="ann")
+    session.root.put_text("hi")
+    at = session.record.created_at + YEAR
+    assert {each.name for each in retention(store, older_than=1, at=at).to_trash} == {"all", "x"}
+    store.update_session(session.session_id, metadata={HOLD: "audit"})
+    assert retention(store, older_than=1, at=at).to_trash == ()
+
+
+def test_memory_in_the_trash_is_neither_read_nor_replaced_and_says_so(store: Store) -> None:
+    """A warning, once, with the session; what is kept meanwhile stays in the conversation; taken out it is all there, erased it begins anew."""
+    memory, session = remembered(store, "ann")
+    (kept,) = (record for record in store.sessions() if record.name == "helper of ann")
+    store.update_session(kept.session_id, trashed_at=1.0)
+    fresh = SubjectMemory("helper", blocks=BLOCKS)
+    with pytest.warns(MemoryWarning, match=rf"'helper of ann' is in the trash.*{kept.session_id}"):
+        assert fresh.core(session.root).get("human").value == ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fresh.core(session.root).append("human", "Meanwhile.")
+    assert [record.name for record in store.sessions(subject="ann")] == ["chat of ann"]
+    store.update_session(kept.session_id, trashed_at=None)
+    for each in (memory, fresh):
+        assert each.core(session.root).get("human").value.strip() == "ann likes tea."
+    store.update_session(kept.session_id, trashed_at=1.0)
+    erase(store, session=kept.session_id)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert SubjectMemory("helper", blocks=BLOCKS).core(session.root).get("human").value == ""
+    assert "helper of ann" in {record.name for record in store.sessions(subject="ann")}
+
+
+def test_shared_memory_in_the_trash_is_an_error_that_says_so(store: Store) -> None:
+    """There is no conversation in which it could be kept instead."""
+    shared_memory(store, "all", blocks=BLOCKS)
+    (kept,) = store.sessions()
+    store.update_session(kept.session_id, trashed_at=1.0)
+    with pytest.raises(InvalidInput, match="'all' is in the trash"):
+        shared_memory(store, "all", blocks=BLOCKS)
+    assert not list(store.sessions())
