@@ -95,9 +95,18 @@ async def _size(run: Run) -> int:
     return await aside(lambda: tokens_of(run.dialog.view(), run.settings.model))
 
 
+_LONGEST = 200
+"""Characters of what a policy says of its failure that are recorded: it may quote the whole view."""
+
+
+def _first_line(text: str) -> str:
+    line = next(iter(text.splitlines()), "")
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
+
+
 async def policy_failed(run: Run, cause: Fired, error: Exception) -> None:
     """Have the log say that a policy of the caller's raised, or gave what is no plan; once in a call of the agent, however often it does."""
-    why = f"the policy raised {type(error).__name__}: {error}"
+    why = f"the policy raised {type(error).__name__}: {_first_line(str(error))}"
     if why in run.faults:
         return
     run.faults.add(why)

@@ -97,7 +97,7 @@ class ModelSummarizer:
             except (ContextOverflow, InvalidRequest, MissingBlob):
                 pass  # as one text it is shorter, has no images, and nothing in it belongs together
         plain = Call(model=self._model, then=request.prompt(), max_tokens=self._max_tokens)
-        return await self._ask(lambda: self._compiled(_NOWHERE, plain))
+        return replace(await self._ask(lambda: self._compiled(_NOWHERE, plain)), of_view=False)
 
     async def _ask(self, compiled: Callable[[], Request]) -> SummaryAnswer:
         sent = await aside(compiled)

@@ -29,7 +29,7 @@ from palaver.log.entries import (
     TurnStarted,
     UnknownEntry,
 )
-from palaver.log.erasure import ERASED, from_header, is_note, note, stand_in, without
+from palaver.log.erasure import ATTEMPT, ERASED, from_header, is_note, note, stand_in, without
 from palaver.log.handles import Handle, Span
 from palaver.log.headers import NOTHING, Draft, Header, body_digest
 from palaver.log.legality import HOLDING, RULES, SOUGHT, Rule, check, next_header, rule
@@ -38,6 +38,7 @@ from palaver.log.redaction import PatternRedactor, Redactor
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Redaction, Run, Section, Source, ToolSpec
 
 __all__ = [
+    "ATTEMPT",
     "ERASED",
     "HOLDING",
     "KINDS",

@@ -41,11 +41,16 @@ from palaver.log.headers import Header
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec, Value
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 
-__all__ = ["ERASED", "NOTE", "from_header", "is_note", "note", "stand_in", "without"]
+__all__ = ["ATTEMPT", "ERASED", "NOTE", "from_header", "is_note", "note", "stand_in", "without"]
 
 ERASED = "[erased]"
 """What stands where words were. One word, because a changed one breaks every cached prefix."""
 
+
+ATTEMPT = "palaver.compaction"
+"""The custom entry of a compaction that was previewed and rejected. One that was approved is a compaction, with its attempt in it."""
+
+_QUOTING, _OVERFLOW = frozenset({"focus", "rejected"}), "overflow"
 
 NOTE = "palaver.erasure"
 """The policy of a context edit that says what was erased (`note`)."""
@@ -127,10 +132,11 @@ def without(
 ) -> Entry | None:
     """Give an entry without what was made of erased entries: their summaries, records and shortened forms; None where it holds nothing of them.
 
-    A derived text counts as made of them when its sources meet them; where they do not, or are not recorded, `suspect` decides.
+    A derived text counts as made of them when its sources meet them; where they do not, or are not recorded, `suspect` decides. It decides of what is
+    recorded of an attempt at compacting, too: what a policy or a provider said of its failure may quote what it was given.
 
     Args:
-        entry: A compaction, context edit, branch summary, label or quarantine; any other kind holds nothing of others.
+        entry: A compaction, an attempt at one, a context edit, branch summary, label or quarantine; any other kind holds nothing of others.
         gone: The erased entries.
         mark: What is written down about the erasure.
         suspect: Tells whether a derived text may hold words of them all the same.
@@ -141,19 +147,21 @@ def without(
         return _meet(text.sources or (), spans) or suspect(text)
 
     match entry:
-        case Compaction(pieces=pieces, edits=edits):
+        case Compaction(pieces=pieces, edits=edits, attempt=attempt):
             changed: dict[str, Any] = {
                 "pieces": tuple(_blank(one) if isinstance(one, Derived) and tells(one) else one for one in pieces),
-                "edits": tuple(_edit(one, spans) for one in edits),
+                "edits": _edits(edits, spans),
+                "attempt": _attempt(attempt, suspect),
             }
+        case Custom():
+            changed = _custom(entry, suspect)
         case ContextEdit(edits=edits):
-            changed = {"edits": tuple(_edit(one, spans) for one in edits)}
+            changed = {"edits": _edits(edits, spans)}
         case BranchSummary():
             changed = {"summary": ERASED} if tells(entry) else {}
-        case Label(target=target):
-            changed = {"label": None} if _at(target, spans) else {}
-        case Quarantine(target=target):
-            changed = {"reason": ""} if _at(target, spans) else {}
+        case Label(target=target) | Quarantine(target=target):
+            words: dict[str, Any] = {"label": None} if isinstance(entry, Label) else {"reason": ""}
+            changed = words if _at(target, spans) else {}
         case _:
             return None
     if all(getattr(entry, name) == value for name, value in changed.items()):
@@ -164,6 +172,28 @@ def without(
 
 def _blank(piece: Derived) -> Derived:
     return Derived(text=ERASED, label=piece.label, speaker=piece.speaker, trust=piece.trust, sources=piece.sources)
+
+
+def _custom(entry: Custom, suspect: Callable[[Derived | BranchSummary], bool]) -> dict[str, Any]:
+    return {"data": _attempt(entry.data, suspect)} if entry.custom_type == ATTEMPT else {}
+
+
+def _attempt(data: object, suspect: Callable[[Derived | BranchSummary], bool]) -> object:
+    """Give what is recorded of an attempt without the words that may be taken from what it was made of; its figures stay."""
+    if not isinstance(data, Mapping):
+        return data
+    found = {name: ERASED if name in _QUOTING and value else value for name, value in data.items()}
+    if data.get("trigger") == _OVERFLOW and data.get("why"):  # in a provider's words
+        found["why"] = ERASED
+    summary = data.get("summary")
+    if isinstance(summary, Mapping):
+        said = {"refused": ERASED, "invented": ()}
+        found["summary"] = {**summary, **{name: gone for name, gone in said.items() if summary.get(name)}}
+    return found if found != data and suspect(Derived(text="")) else data
+
+
+def _edits(edits: Iterable[BlockEdit], spans: tuple[Span, ...]) -> tuple[BlockEdit, ...]:
+    return tuple(_edit(one, spans) for one in edits)
 
 
 def _edit(edit: BlockEdit, spans: tuple[Span, ...]) -> BlockEdit:

@@ -7,7 +7,7 @@ whole goes with the facts of whatever stands in its place, and the next summaris
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from palaver.context.record.carried import sources_of
@@ -15,7 +15,7 @@ from palaver.context.record.facts import Facts
 from palaver.context.record.recorder import Recorder, running_of
 from palaver.context.record.telling import RUNNING
 from palaver.context.texts import ranges
-from palaver.log import Span
+from palaver.log import Run, Span
 from palaver.messages import TextContent
 from palaver.view import Block, Exchange, Insert, Omission, Reason, View
 
@@ -113,7 +113,7 @@ def line_for(view: View, place: int, final: View, before: int, count: Callable[[
     if told is None or said or was.turns in (x.turns for x in final.exchanges):
         return None
     sources = sources_of([was])
-    gone = [Omission(reason=Reason.FOLDED, span=Span(run.dialog, run.start, run.stop)) for run in sources]
+    gone = [Omission(reason=Reason.FOLDED, span=span) for span in _hidden(sources, final)]
     where = f"; recall {ranges(gone)}" if gone else ""
     return Insert(
         before=before,
@@ -123,6 +123,21 @@ def line_for(view: View, place: int, final: View, before: int, count: Callable[[
         facts=Facts(running=told).to_json(),
         trust=min(block.trust for block in was.blocks()),
     )
+
+
+def _hidden(sources: Sequence[Run], final: View) -> Iterator[Span]:
+    """Give what something was made of, without what a view still shows: a summariser is told of that, too."""
+    runs = (run for x in final.exchanges if not x.derived for run in x.runs)
+    shown = sorted(runs, key=lambda one: (one.dialog, one.start))
+    for run in sources:
+        start = run.start
+        for one in shown:
+            if one.dialog == run.dialog and start < one.stop and one.start < run.stop:
+                if start < one.start:
+                    yield Span(run.dialog, start, one.start)
+                start = one.stop
+        if start < run.stop:
+            yield Span(run.dialog, start, run.stop)
 
 
 def _derived(view: View) -> Iterator[str]:

@@ -30,6 +30,7 @@ class Heard:
         model: The model that answered last.
         usages: What the answers read and wrote.
         refused: Why there is no summary.
+        of_view: Whether an answer may be made of all that the view shows.
     """
 
     next: SummaryRequest | None
@@ -39,6 +40,7 @@ class Heard:
     model: str = ""
     usages: tuple[Usage, ...] = ()
     refused: str = ""
+    of_view: bool = False
 
 
 async def heard(task: Task, summarizer: Summarizer, seconds: float) -> Heard:
@@ -56,7 +58,8 @@ def _read(task: Task, before: Heard, asked: SummaryRequest, answer: SummaryAnswe
     if isinstance(answer, str):
         return replace(now, refused=answer)
     usages = () if answer.usage is None else (answer.usage,)
-    now = replace(now, model=answer.model, usages=(*now.usages, *usages))
+    of_view = now.of_view or (answer.of_view and asked.view is not None)
+    now = replace(now, model=answer.model, usages=(*now.usages, *usages), of_view=of_view)
     text = clean(answer.text)
     missing = lacking(text, asked.headings)
     if missing and not asked.missing and not answer.calls:  # once more, for what it lacks

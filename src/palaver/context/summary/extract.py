@@ -16,7 +16,7 @@ _FEW = 12
 async def extract(request: SummaryRequest) -> SummaryAnswer:
     """Summarise by the facts alone: deterministic, and no words but those that were said."""
     sections = [f"## {heading}\n{_under(heading, request.facts)}" for heading in request.headings]
-    return SummaryAnswer(text="\n\n".join(sections), model="extract")
+    return SummaryAnswer(text="\n\n".join(sections), model="extract", of_view=False)
 
 
 def _under(heading: str, facts: Facts) -> str:

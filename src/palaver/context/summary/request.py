@@ -126,6 +126,7 @@ class SummaryAnswer:
         calls: How many tools it wanted to call.
         model: The model that answered, or empty; a cheaper one than the agent's will do.
         usage: What it read and wrote, as its provider says; None where it does not.
+        of_view: Whether it may be made of all that the request's `view` shows; False where only `prompt()` was read.
     """
 
     text: str
@@ -133,6 +134,7 @@ class SummaryAnswer:
     calls: int = 0
     model: str = ""
     usage: Usage | None = None
+    of_view: bool = True
 
 
 class Summarizer(Protocol):

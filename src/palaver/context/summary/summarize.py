@@ -12,7 +12,6 @@ from functools import partial
 
 from palaver.context.compose import Composed
 from palaver.context.ledger import Ledger
-from palaver.context.record.carried import sources_of
 from palaver.context.record.facts import NOTHING, Facts
 from palaver.context.record.running import is_line
 from palaver.context.record.telling import untold
@@ -132,7 +131,7 @@ def _held(task: Task, answer: Heard) -> Summarized:
         return _without(
             task, answer, f"it says next to nothing: of {total} values that leave {len(kept.lost)} are lost"
         )
-    composed = _put_in(task, text)
+    composed = _put_in(task, text, of_view=answer.of_view)
     if composed.tokens_after > task.room:
         return _without(task, answer, "the view would not be small enough with it")
     return Summarized(
@@ -171,16 +170,17 @@ def _compensated(task: Task, text: str) -> tuple[str, Retention]:
     return text, kept if not kept.empty else replace(kept, own=own_values(own, task.said()))
 
 
-def _put_in(task: Task, text: str) -> Composed:
+def _put_in(task: Task, text: str, *, of_view: bool) -> Composed:
     """Put a summary before what the plan puts in, and the one that it went on from away."""
     plan, meter = task.composed.plan, task.ledger.meter
+    exchanges = (*task.gone, *(task.view.exchanges if of_view else ()))
     summary = Insert(
         before=min((insert.before for insert in plan.inserts), default=len(task.start.exchanges)),
         text=text,
         label="summary",
-        sources=sources_of(task.gone),
+        sources=task.read(of_view=of_view),
         facts=NOTHING,
-        trust=min(block.trust for exchange in task.gone for block in exchange.blocks()),
+        trust=min(block.trust for exchange in exchanges for block in exchange.blocks()),
     )
     old = (Drop(index=index, reason=Reason.FOLDED) for index in sorted(task.replaced))
     beside = (_replaced(insert) for insert in plan.inserts if not is_line(insert.text))

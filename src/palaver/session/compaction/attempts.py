@@ -7,7 +7,7 @@ from typing import Any
 
 from palaver.context.summary import Breaker, Summarized
 from palaver.context.triggers import Figures, Fired
-from palaver.log import Compaction, Custom, Entry, Span, decode_entry
+from palaver.log import ATTEMPT, Compaction, Custom, Entry, Span, decode_entry
 from palaver.messages import Usage, thaw
 from palaver.session.calls.booking import answered_at
 from palaver.store.protocol import Store
@@ -16,9 +16,7 @@ from palaver.view import View
 
 __all__ = ["REJECTED", "attempt_of", "breaker_of", "figures_of", "rejection", "summaries_of"]
 
-REJECTED = "palaver.compaction"
-"""The custom entry of a compaction that was previewed and rejected. One that was approved is a compaction, with its attempt in it."""
-
+REJECTED = ATTEMPT
 
 _LONGEST = 400
 """Characters of a reason that are kept: an error of a provider may quote what it was sent."""

@@ -32,7 +32,7 @@ __all__ = ["Plan", "Search", "planned", "quoted", "spans_of"]
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _SUMMARIES = frozenset({"branch_summary", "compaction_summary"})
-_TOLD_BY = frozenset({"compaction", "context_edit", "branch_summary", "label", "quarantine"})
+_TOLD_BY = frozenset({"compaction", "context_edit", "branch_summary", "label", "quarantine", "custom"})
 _DELIVERED = "palaver.inbox"
 _QUOTE = 24  # characters: what is shorter is found in many texts that nobody took from each other
 _QUOTES = 2_000
