@@ -1,12 +1,14 @@
 """The running summary: whatever becomes of later compactions, what a model summarised is in the view or on its way into the next summary."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver import Dialog, InfeasibleBudget, MemoryStore, Session
 from palaver.context import SummaryAnswer, SummaryRequest
-from palaver.context.record.running import running
+from palaver.context.record.running import line_for, running, standing
 from palaver.context.record.telling import RUNNING
 from palaver.errors import InvalidInput, ProviderDown
 from palaver.log import Handle
@@ -205,3 +207,25 @@ def test_an_erasure_reaches_a_summary_that_had_no_room() -> None:
     assert session.erase(entries=[Handle(dialog.dialog_id, 3)]).complete
     assert not any(b"SECRET-XYZ" in body for _, body in store.bodies(dialog.dialog_id))
     assert "SECRET-XYZ" not in str(session.root.reload().view())
+
+
+def test_the_line_for_a_summary_without_room_names_only_what_is_not_shown() -> None:
+    """A summariser is told of what stays, too, and a summary names that as a source; to be recalled is what it alone stands for."""
+    dialog = talked(30)
+    talk_on(dialog, 3)
+    assert compacted(dialog, Telling("What was done.")) is not None
+    view = dialog.view()
+    place = standing(view)
+    assert place is not None
+    (summary,) = view.exchanges[place].blocks()
+    handles = [handle for x in view.exchanges if not x.derived for handle in (x.first,) if handle is not None]
+    named = {Handle(run.dialog, seq) for run in summary.sources for seq in range(run.start, run.stop)}
+    assert named.issuperset(each._replace(block=None) for each in handles)
+
+    final = replace(view, exchanges=(*view.exchanges[:place], *view.exchanges[place + 1 :]))
+    line = line_for(view, place, final, 0, len)
+    assert line is not None
+    newest = max(each.seq for each in handles)
+    assert f"{dialog.dialog_id[:12]}:{newest}" not in line.text
+    assert "recall" in line.text
+    assert line.sources
