@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from palaver.ids import DialogId
 from palaver.store import Store
+from palaver.store.blocks import in_block
 
 __all__ = ["HANDS"]
 
@@ -36,7 +37,7 @@ class Hands:
     def looking(self, store: Store) -> Iterator[bool]:
         """Hold the lock while somebody looks and acts upon it; False where others do and wait for him: inside a block of the store that they write to."""
         lock = self.lock
-        mine = lock.acquire(blocking=not store.in_block)
+        mine = lock.acquire(blocking=not in_block(store))
         try:
             yield mine
         finally:

@@ -5,7 +5,17 @@ from __future__ import annotations
 from palaver.errors import InvalidInput
 from palaver.store.protocol import Store
 
-__all__ = ["require_no_block"]
+__all__ = ["in_block", "require_no_block", "tells_blocks"]
+
+
+def tells_blocks(store: Store) -> bool:
+    """Tell whether a store says which threads are inside a block of it (`TellsBlocks`)."""
+    return hasattr(store, "in_block")
+
+
+def in_block(store: Store) -> bool:
+    """Tell whether this thread is inside a block of a store; never, where a store does not say (`TellsBlocks`)."""
+    return bool(getattr(store, "in_block", False))
 
 
 def require_no_block(store: Store, what: str) -> None:
@@ -18,7 +28,7 @@ def require_no_block(store: Store, what: str) -> None:
     Raises:
         InvalidInput: This thread is inside a block of the store.
     """
-    if store.in_block:
+    if in_block(store):
         raise InvalidInput(
             f"{what} cannot be begun while this thread, perhaps in another task, is inside `with store.together()`: other threads work on it too, "
             "and they see nothing of what the block has written and cannot write before it ends.",

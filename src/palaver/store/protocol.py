@@ -109,6 +109,20 @@ class Hit:
     score: float
 
 
+class TellsBlocks(Protocol):
+    """What a store says of its blocks, if it says something: it is no part of `Store`, for there are stores that were made before it was asked.
+
+    Of a store that does not say it, no thread counts as inside a block (`palaver.store.blocks.in_block`). All that is written outside of blocks
+    is the same with it. Inside one, what waits for other threads is not refused, a replay log is told of entries before the block has ended, and
+    a dialog takes what was written for sure: after a block that raised, `reload` it.
+    """
+
+    @property
+    def in_block(self) -> bool:
+        """Whether this thread is inside a block of `together`: what it waits for in another thread must not write."""
+        ...
+
+
 @runtime_checkable
 class Store(Reader, Protocol):
     """A durable log of dialogs.
@@ -123,6 +137,8 @@ class Store(Reader, Protocol):
     - What is given lazily is what is there at the call; writing meanwhile is allowed and does not disturb it.
     - Metadata is JSON; it comes back equal, read-only. Texts that no UTF-8 can hold are refused with `InvalidInput`.
     - After `close()` every method raises `StoreClosed`; closing twice is allowed.
+
+    A store should say whether a thread is inside a block, too (`TellsBlocks`). The stores that come with palaver do.
 
     Attributes:
         durability: What an acknowledged write survives.
@@ -147,11 +163,6 @@ class Store(Reader, Protocol):
         Raises:
             StoreError: The step could not be made durable; nothing of it was written.
         """
-        ...
-
-    @property
-    def in_block(self) -> bool:
-        """Whether this thread is inside a block of `together`: what it waits for in another thread must not write."""
         ...
 
     # --- sessions -------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from tests.session.compaction.test_compactions import talked
 WORK = ("context/", "view/", "wire/", "tokens/", "log/", "messages/", "store/", "session/", "prompts/")
 """Where what takes time in proportion to something is done."""
 
-ASKED_FIRST = {"store/blocks.py:require_no_block", "store/memory/store.py:in_block"}
+ASKED_FIRST = {"store/blocks.py:require_no_block", "store/blocks.py:in_block", "store/memory/store.py:in_block"}
 """Of those, all that is asked in the loop itself: whether it stands in a block of the store."""
 
 

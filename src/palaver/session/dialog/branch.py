@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import Self, TextIO
 
-from palaver.errors import InvalidInput, UnknownHandle
+from palaver.errors import InvalidInput
 from palaver.ids import SessionId
 from palaver.log import Entry, Handle, Header, Label, Node, Pin, Place, Span, draft
 from palaver.messages import Content, InvokeCost, Message
@@ -18,6 +18,7 @@ from palaver.session.dialog.ending import Ending
 from palaver.session.reading.marks import labels_in, pins_in
 from palaver.session.reading.recalling import recall, whole
 from palaver.session.reading.transcript import Messages, Stretch, stretches
+from palaver.store.blocks import in_block
 from palaver.store.keeping import keeping
 from palaver.store.protocol import Store
 
@@ -28,7 +29,8 @@ class Branch:
     """One dialog's log up to the newest entry that this process wrote, or was told of by `reload`.
 
     Every write is compared with that: when another writer was first, `Conflict` is raised and nothing was written. Threads may use it at once:
-    what it knows moves forward only, and who reads it reads one moment of it.
+    what it knows moves forward only, and who reads it reads one moment of it. What one of them writes inside a block of the store (`together`), the
+    others do not know before the block has ended.
 
     Attributes:
         store: Where the log lies.
@@ -44,7 +46,8 @@ class Branch:
         self.owner = node.owner
         self._node = node
         self._follower = follower
-        self._ending = Ending(store.last(node.dialog_id))
+        self._ending = Ending(store, node.dialog_id)
+        self._told = 0
         self._tell()
 
     @cached_property
@@ -54,28 +57,10 @@ class Branch:
     @property
     def _last(self) -> Header:
         """The newest entry that is known."""
-        self._make_sure()
-        return self._ending.last
-
-    def _make_sure(self) -> None:
-        """Look whether what was written in a block is there still; else nothing counts that was made of it. Behind the end of the block once."""
-        if not self._ending.unsure:
-            return
-        self._ending.unsure = self.store.in_block
-        if not self._stands(self._ending.last):
-            self._take_back(self.store.last(self.dialog_id))
-        if not self._ending.unsure:
+        last = self._ending.last
+        if self._told != self._ending.settled:
             self._tell()
-
-    def _stands(self, last: Header) -> bool:
-        try:
-            return last.seq < 0 or self.store.header(self.dialog_id, last.seq) == last
-        except UnknownHandle:
-            return False
-
-    def _take_back(self, now: Header) -> None:
-        """Know only what the store has."""
-        self._ending.taken_back(now)
+        return last
 
     def _held(self, last: Header | None = None) -> tuple[Stretch, ...]:
         """Give all that the dialog holds, its own entries last: up to the newest one that is known, or was at a moment."""
@@ -248,10 +233,7 @@ class Branch:
 
     def reload(self) -> Self:
         """Take note of what other writers have appended, and give the dialog itself."""
-        self._make_sure()
-        notes = self._ending.notes
-        while not self._ending.read(self.store.last(self.dialog_id), notes):
-            notes = self._ending.notes  # another thread wrote through this object since
+        self._ending.reload()
         self._tell()
         return self
 
@@ -279,7 +261,7 @@ class Branch:
 
     def _tell(self) -> None:
         """Let what follows follow; behind the end of a block, for until then nothing is there."""
-        if self.store.in_block:
-            self._ending.unsure = True
-        elif self._follower is not None:
-            self._follower.follow(self.store, self._node, self._last.seq)
+        if self._follower is None or in_block(self.store):
+            return
+        self._told = self._ending.settled
+        self._follower.follow(self.store, self._node, self._ending.last.seq)

@@ -12,7 +12,7 @@ from palaver.context import DEFAULT_POLICY, Composed
 from palaver.context.triggers import Figures
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, now
-from palaver.log import Entry, Handle, Header, Node
+from palaver.log import Entry, Handle, Node
 from palaver.messages import Content
 from palaver.prompts import Runtime
 from palaver.session.calls.booking import Books, rates_of
@@ -41,23 +41,47 @@ from palaver.wire import profile as find_profile
 __all__ = ["SeenBranch"]
 
 
+class _Kept:
+    """What is kept of views and calls for the next ones, all of it made of entries that the dialog knew.
+
+    Attributes:
+        folding: The view.
+        books: What calls cost, and what was measured.
+        call: The newest call that was recorded here.
+        undone: How much of what the dialog knew had been taken back when this was begun.
+    """
+
+    def __init__(self, store: Store, node: Node, undone: int) -> None:
+        """Keep nothing yet."""
+        self.folding = Folding(store, node)
+        self.books = Books(store, node.dialog_id)
+        self.call: Latest | None = None
+        self.undone = undone
+
+
 class SeenBranch(Branch):
     """A branch as a model sees it. The log below knows nothing of views; whatever is left out of one is an entry of the log, or nothing."""
 
     def __init__(self, store: Store, node: Node, follower: Follower | None) -> None:
         super().__init__(store, node, follower)
         self._compiled = Compiled()
-        self._begin()
+        self._held_on = _Kept(store, node, self._ending.undone)
 
-    def _begin(self) -> None:
-        """Keep nothing of views and calls yet."""
-        self._folding = Folding(self.store, self._node)
-        self._call: Latest | None = None
-        self._books = Books(self.store, self.dialog_id)
+    @property
+    def _kept(self) -> _Kept:
+        """What is kept; nothing of it where it was made of what a block took back, or of what another thread's block may still take back."""
+        ending = self._ending
+        ending.last  # noqa: B018 - look first
+        undone = ending.undone
+        if not self._ending.shared:
+            return _Kept(self.store, self._node, undone)
+        if self._held_on.undone != undone:
+            self._held_on = _Kept(self.store, self._node, undone)
+        return self._held_on
 
-    def _take_back(self, now: Header) -> None:
-        super()._take_back(now)
-        self._begin()
+    @property
+    def _books(self) -> Books:
+        return self._kept.books
 
     @property
     @abstractmethod
@@ -74,8 +98,9 @@ class SeenBranch(Branch):
         """Give everything up to an own entry: from the view before and what came since where there is one, an earlier one by itself."""
         last = self._last
         upto = last if at in {None, last.seq} else header_at(self.store, self.dialog_id, at)
-        if upto.seq >= self._folding.at:
-            return self._folding.view(upto)
+        folding = self._kept.folding
+        if upto.seq >= folding.at:
+            return folding.view(upto)
         return fold(self.store, self.dialog_id, upto.seq)
 
     def view(
@@ -222,12 +247,13 @@ class SeenBranch(Branch):
         Raises:
             InvalidInput: The request was not compiled from a view of this dialog.
         """
-        before = self._call or latest(self.store, self.dialog_id)
+        kept = self._kept
+        before = kept.call or latest(self.store, self.dialog_id)
         entry, call = recorded(self._seen, self.dialog_id, request, before, decision)
         place = self.annotate(entry)
-        self._call = call._replace(seq=place.seq)
+        kept.call = call._replace(seq=place.seq)
         if request.view is not None:
-            self._books.took(place, request.view)
+            kept.books.took(place, request.view)
         return place
 
     @property
