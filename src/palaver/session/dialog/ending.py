@@ -78,7 +78,9 @@ class Ending:
 
     def _known(self) -> _Known:
         while True:
-            for thread, steps in list(self._blocks.items()) if self._blocks else ():
+            if not self._blocks and self._sure is not None:  # in this order: what leaves the one is in the other before
+                return self._sure
+            for thread, steps in list(self._blocks.items()):
                 if thread == get_ident():
                     self._own(steps[-1])
                 else:
@@ -115,14 +117,14 @@ class Ending:
         with self._lock:
             if notes != self._notes:
                 return False
+            self.undone += 1
+            self._notes += 1
             if inside:
                 self._blocks[get_ident()] = self._led_to(now)
             else:
-                self._blocks.pop(get_ident(), None)
                 self._sure = _Known(now, now)
+                self._blocks.pop(get_ident(), None)
                 self.settled += 1
-            self.undone += 1
-            self._notes += 1
             return True
 
     def _led_to(self, now: Header) -> list[_Known]:
@@ -162,9 +164,9 @@ class Ending:
         with self._lock:
             steps = self._blocks.get(thread)
             if steps is not None and steps[-1] is newest:
-                del self._blocks[thread]
-                self.undone += 1
+                self.undone += 1  # before it goes: who sees that it is gone sees this
                 self._notes += 1
+                del self._blocks[thread]
 
     def _stands(self, known: _Known) -> bool:
         stands = self._found(known.last) == known.last

@@ -72,8 +72,9 @@ class SeenBranch(Branch):
         """What is kept; nothing of it where it was made of what a block took back, or of what another thread's block may still take back."""
         ending = self._ending
         ending.last  # noqa: B018 - look first
-        undone = ending.undone
-        if not self._ending.shared:
+        shared = ending.shared
+        undone = ending.undone  # in this order: a block that was taken back is counted before it is gone
+        if not shared:
             return _Kept(self.store, self._node, undone)
         if self._held_on.undone != undone:
             self._held_on = _Kept(self.store, self._node, undone)
@@ -248,7 +249,9 @@ class SeenBranch(Branch):
             InvalidInput: The request was not compiled from a view of this dialog.
         """
         kept = self._kept
-        before = kept.call or latest(self.store, self.dialog_id)
+        before = kept.call
+        if before is None or kept is not self._kept:  # another thread has begun a block: the call may be that one's
+            before = latest(self.store, self.dialog_id)
         entry, call = recorded(self._seen, self.dialog_id, request, before, decision)
         place = self.annotate(entry)
         kept.call = call._replace(seq=place.seq)
