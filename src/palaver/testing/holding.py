@@ -190,7 +190,7 @@ def stable(  # noqa: PLR0913 - views, a policy, and how it is asked
 
     Between two edits a request goes on from the one before. An edit is where something more is left out, or shown in another form; or where
     something else stands for what is left out, such as a notice in the place of a record; or where the log itself has other instructions or
-    tools, which stand in front of everything.
+    tools, which stand in front of everything, or an entry that shows a block in another form than before.
 
     Args:
         views: The views, the shortest first.
@@ -216,7 +216,7 @@ def stable(  # noqa: PLR0913 - views, a policy, and how it is asked
         except InfeasibleBudget:
             last = None
             continue
-        asked = _Asked(composed.view, (view.system, view.tools, _edited(composed.view)), media)
+        asked = _Asked(composed.view, (view.system, view.tools, _rewritten(view), _edited(composed.view)), media)
         requests += 1
         if last is not None and last.state != asked.state:
             edits += 1
@@ -246,13 +246,16 @@ class _Asked:
         return self._units[target]
 
 
-def _edited(view: View) -> object:
-    rewritten = frozenset(
+def _rewritten(view: View) -> object:
+    return frozenset(
         (block.origin, block.reason) for x in view.exchanges for block in x.blocks() if block.reason is not None
     )
+
+
+def _edited(view: View) -> object:
     changed = (
         omission for omission in view.omissions if omission.messages or omission.size
     )  # a change of model is no words
     gone = frozenset(handle for omission in changed for handle in omission.handles())
     derived = tuple(exchange.turns[0].blocks[0].derived for exchange in view.exchanges if exchange.derived)
-    return gone, rewritten, derived
+    return gone, _rewritten(view), derived
