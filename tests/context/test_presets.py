@@ -494,6 +494,19 @@ def test_r17_manus_recites_its_plan_in_the_tail(first: list[Message]) -> None:
         assert "measure the heron" in said
 
 
+@pytest.mark.parametrize("tokens", [5_000, 6_500, 8_000, 11_000, 14_000])
+@pytest.mark.parametrize("calls", [40, 65])
+def test_r17_what_was_recited_is_not_recited_again(tokens: int, calls: int) -> None:
+    """Composing twice is composing once, however many recitals stand in the view: what is settled has its own."""
+    log = planned_log(*write("w", "todo.md", TODO), calls=calls // 2)
+    log.put(
+        *write("w2", "todo.md", TODO + "- [ ] and paint it\n"),
+        *(m for n in range(calls) for m in run(f"e{n}", f"pwd {n}", PAGE[:900])),
+    )
+    composed = fitted(seen(log), Manus(), tokens)
+    assert fitted(composed.view, Manus(), tokens).view is composed.view
+
+
 def test_r17_the_plan_is_recited_as_it_stands_and_from_compaction_to_compaction() -> None:
     """What was changed in a part of the file since is changed in the recital; committed, it is carried on although its file's call has left."""
     log = planned_log(*write("w", "todo.md", TODO), calls=20)

@@ -229,8 +229,11 @@ class Reciting(Beside):
         return layout.size + (count - told) * self.own_room(ground) > ground.room.high
 
     def _recitals(self, ground: Ground, layout: Layout, upto: int) -> Iterator[tuple[int, Written]]:
-        """Give the exchanges up to one before which the plan is recited, and the plan: the newest at the last edit, and every few behind it."""
-        for place in range(max(layout.at, 0), upto + 1, _EVERY):
+        """Give the exchanges up to one before which the plan is recited, and the plan: the newest at the last edit, and every few behind it.
+
+        What a commit or a composed view settled has its recitals already.
+        """
+        for place in range(max(layout.at, ground.view.settled, 0), upto + 1, _EVERY):
             plan = self._plan(ground, place)
             if plan is None or (self._shown(layout, plan.index) and place - plan.index < _EVERY // 2):
                 continue
