@@ -11,32 +11,22 @@ from typing import Any, TypeAlias
 import anyio
 import pytest
 
-from palaver import Agent, ArchivalMemory, Dialog, MemoryStore, Prompt, SqliteStore, Store, open_store
+from palaver import Agent, ArchivalMemory, Dialog, MemoryStore, Prompt, Store
 from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.errors import Conflict, InvalidInput
 from palaver.ids import DialogId
 from palaver.log import Header, Label, Place, draft
-from palaver.store import Durability
 from palaver.store.asynchronous import AsyncStore
 from palaver.tools import tool
-from tests import postgres
 from tests.agent.helper import calling, kinds, scripted
+from tests.stores import KINDS, empty_store
 from tests.threads import WAIT, at_once
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """Give an empty store of each kind."""
-    kind: Store
-    if request.param == "memory":
-        kind = MemoryStore()
-    elif request.param == "sqlite":
-        kind = SqliteStore(tmp_path / "s.db", Durability.NORMAL)
-    else:
-        server: postgres.Server = request.getfixturevalue("postgres_server")
-        kind = open_store(server.url(), create=True)
-    yield kind
-    kind.close()
+    yield from empty_store(request, tmp_path)
 
 
 # --- inside a block of one thread -------------------------------------------------------------------------------------------------

@@ -11,30 +11,21 @@ from typing import TypeVar
 
 import pytest
 
-from palaver import Dialog, MemoryStore, Session, SqliteStore, Store, open_store
+from palaver import Dialog, Session, Store
 from palaver.errors import Conflict, StoreBusy
 from palaver.session.carried.replay import read_log
-from palaver.store import Capability, Durability
+from palaver.store import Capability
 from palaver.view import fold
-from tests import postgres
+from tests.stores import KINDS, empty_store
 from tests.threads import WAIT, at_once
 
 T = TypeVar("T")
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=KINDS)
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     """Give an empty store of each kind."""
-    kind: Store
-    if request.param == "memory":
-        kind = MemoryStore()
-    elif request.param == "sqlite":
-        kind = SqliteStore(tmp_path / "s.db", Durability.NORMAL)
-    else:
-        server: postgres.Server = request.getfixturevalue("postgres_server")
-        kind = open_store(server.url(), create=True)
-    yield kind
-    kind.close()
+    yield from empty_store(request, tmp_path)
 
 
 class Elsewhere:

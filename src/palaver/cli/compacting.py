@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -270,12 +269,11 @@ def constraints(
     with opened(store, writes=bool(add or remove)) as source:
         found = Session.open(session, source)
         chosen = found.dialog(dialog_of(found, dialog))
-        texts = chosen.constraints.texts
-        for change in (
-            *(partial(_remove, chosen, sentence(text, texts)) for text in remove or ()),
-            *(partial(_add, chosen, text) for text in add or ()),
-        ):
-            change()
+        texts = chosen.constraints.texts  # numbers are those of the list as it was shown
+        for text in remove or ():
+            chosen.constraints.remove(sentence(text, texts))
+        for text in add or ():
+            chosen.constraints.add(text)
         for number, said in enumerate(chosen.constraints if json else (), 1):
             print_json({"number": number, "text": said.text, "said_at": said.at or None})
         for line in () if json else stated(chosen):
@@ -292,11 +290,3 @@ def stated(dialog: Dialog) -> Iterator[str]:
 def sentence(text: str, texts: tuple[str, ...]) -> str:
     """Give the sentence that is meant: by its number in the list, or as it stands."""
     return texts[int(text) - 1] if text.isdecimal() and 0 < int(text) <= len(texts) else text
-
-
-def _add(dialog: Dialog, text: str) -> None:
-    dialog.constraints.add(text)
-
-
-def _remove(dialog: Dialog, text: str) -> None:
-    dialog.constraints.remove(text)

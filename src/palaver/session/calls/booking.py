@@ -65,7 +65,8 @@ class Books:
         """
         made = self._read(spans)
         sent = self._last_sent(made)
-        calls = Calls(made, now, model, sent, answered=None if made else answered_at(self.store, spans))
+        answered = None if made or now is None else answered_at(self.store, spans)
+        calls = Calls(made, now, model, sent, answered=answered)
         known = replace(ledger, anchor=self._anchor(made, sent), calls=calls, branches=self._sharing(spans, now))
         return self.measuring(known, model)
 
