@@ -13,6 +13,7 @@ from typing import Annotated
 import typer
 
 from palaver.cli.commands import Commands
+from palaver.cli.interrupts import heeded, is_interrupt
 from palaver.cli.outcome import EXIT_HELP, Exit, tell
 from palaver.cli.surroundings import errors
 from palaver.errors import InvalidInput, PalaverError
@@ -57,7 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
         elif isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # a report on a terminal without Unicode
     try:
-        code = _run(words)
+        with heeded():
+            code = _run(words)
         sys.stdout.flush()  # here, where a full disk or a reader that went away is still ours to tell
     except BrokenPipeError:  # the reader of our output, such as head, has enough
         _give_up()
@@ -86,17 +88,13 @@ def _run(words: list[str]) -> int:
     except typer.TyperException as error:
         return _wrong_words(error)
     except PalaverError as error:
-        return tell(error, json="--json" in words)
+        return _interrupted() if is_interrupt(error) else tell(error, json="--json" in words)
     except OSError as error:
         if error.filename is None:
             raise  # no file that was named: standard output
         return tell(InvalidInput(f"{error.filename}: {error.strerror or error}."), json="--json" in words)
-    except Exception:  # noqa: BLE001 - a defect of ours: it must not end as 1, which says that the doctor found something
-        errors().print(traceback.format_exc(), style="red")
-        errors().print(
-            "palaver contradicts itself. Please report this with the lines above; what was written is whole."
-        )
-        return Exit.DEFECT
+    except Exception as error:  # noqa: BLE001 - a defect of ours: it must not end as 1, which says that the doctor found something
+        return _interrupted() if is_interrupt(error) else _defect()
 
 
 def _give_up() -> None:
@@ -118,6 +116,12 @@ def _wrong_words(error: typer.TyperException) -> int:
     else:
         errors().print(f"palaver: {error}", style="red")
     return Exit.USAGE
+
+
+def _defect() -> int:
+    errors().print(traceback.format_exc(), style="red")
+    errors().print("palaver contradicts itself. Please report this with the lines above; what was written is whole.")
+    return Exit.DEFECT
 
 
 def _interrupted() -> int:

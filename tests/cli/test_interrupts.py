@@ -1,0 +1,60 @@
+"""Ctrl-C that comes while compiled code runs Python of ours."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+
+from palaver.cli.interrupts import heeded, is_interrupt
+from palaver.errors import InvalidInput
+
+
+class Pressed:
+    """Something that comes to its end in the moment when somebody presses Ctrl-C."""
+
+    def __del__(self) -> None:
+        """What is raised here Python can only ignore."""
+        raise KeyboardInterrupt
+
+
+def test_an_interrupt_behind_an_error_is_told() -> None:
+    """As its cause, as what it was raised in place of, or in its words; another error is none."""
+    caused, replaced = InvalidInput("no"), ValueError("no")
+    caused.__cause__ = KeyboardInterrupt()
+    replaced.__context__ = caused
+    assert is_interrupt(caused)
+    assert is_interrupt(replaced)
+    assert is_interrupt(ValueError("Error building `literal` serializer:\n  KeyboardInterrupt: "))
+    assert not is_interrupt(InvalidInput("The file cannot be read."))
+
+
+def _wait_for_it() -> None:
+    it = Pressed()
+    with heeded():
+        del it
+        time.sleep(5)
+
+
+def test_a_swallowed_interrupt_comes_again() -> None:
+    """An interrupt that was ignored in a finaliser is raised where the command can end by it, and no traceback is shown."""
+    before = sys.unraisablehook
+    with pytest.raises(KeyboardInterrupt):
+        _wait_for_it()
+    assert sys.unraisablehook is before
+
+
+def test_what_else_is_ignored_goes_where_it_went(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only interrupts are raised again."""
+    told: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", told.append)
+
+    class Broken:
+        def __del__(self) -> None:
+            raise ValueError
+
+    with heeded():
+        it = Broken()
+        del it
+    assert len(told) == 1
