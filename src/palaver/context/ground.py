@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 from palaver.context.measure import Measure, Size
 from palaver.context.work.acts import Acts, acts_of
 from palaver.ids import DialogId
+from palaver.log import Handle, gaps, part_of
 from palaver.messages import Role, Speaker
 from palaver.tokens import Budget
 from palaver.view import Exchange, Insert, Omission, Reason, Remove, Rewrite, View
@@ -220,19 +221,20 @@ class Ground:
         return self.meter.derived(text, label)
 
     def dialogs(self, upto: int) -> tuple[DialogId, ...]:
-        """Give the dialogs that what was left out up to `upto` may come from."""
-        return tuple(dialog for dialog, first in self._dialogs.items() if first <= upto)
+        """Give the dialogs that what was left out up to `upto` may come from: one as often as there are parts of it, where only parts are held."""
+        return tuple(dialog for (dialog, _), first in self._dialogs.items() if first <= upto)
 
     @cached_property
-    def _dialogs(self) -> Mapping[DialogId, int]:
-        """Each dialog with the first exchange that holds some of it; -1 for one that the view leaves some of out already."""
-        found: dict[DialogId, int] = {}
+    def _dialogs(self) -> Mapping[tuple[DialogId, int], int]:
+        """Each part of a dialog with the first exchange that holds some of it; -1 for one that the view leaves some of out already."""
+        between = gaps(self.view.shared)
+        found: dict[tuple[DialogId, int], int] = {}
         for omission in self.gone:
             for handle in islice(omission.handles(), 1):
-                found.setdefault(handle.dialog, -1)
+                found.setdefault(part_of(handle, between), -1)
         for index, exchange in enumerate(self.view.exchanges):
             for run in exchange.runs:
-                found.setdefault(run.dialog, index)
+                found.setdefault(part_of(Handle(run.dialog, run.start), between), index)
         return found
 
     @cached_property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from palaver.log import Handle
+from palaver.log import Handle, Span, gaps, part_of
 from palaver.messages import Media
 from palaver.view import Omission
 
@@ -149,14 +149,14 @@ def without_media(handle: Handle, said: str, media: Sequence[Media]) -> str:
     return f"{said}\n{line}" if said else line
 
 
-def notice(gone: Sequence[Omission]) -> str:
+def notice(gone: Sequence[Omission], shared: Sequence[Span] = ()) -> str:
     """Give what stands for exchanges that were left out."""
-    return f"[Earlier in this conversation: {_many(gone)} left out to fit the context; recall {ranges(gone)}]"
+    return f"[Earlier in this conversation: {_many(gone)} left out to fit the context; recall {ranges(gone, shared)}]"
 
 
-def left(gone: Sequence[Omission]) -> str:
+def left(gone: Sequence[Omission], shared: Sequence[Span] = ()) -> str:
     """Give the first line of a record of exchanges that were left out."""
-    return f"[Record of {_many(gone)} left out to fit the context, made by code; recall {ranges(gone)}]"
+    return f"[Record of {_many(gone)} left out to fit the context, made by code; recall {ranges(gone, shared)}]"
 
 
 def _many(gone: Sequence[Omission]) -> str:
@@ -164,17 +164,24 @@ def _many(gone: Sequence[Omission]) -> str:
     return f"{messages:,} messages" if messages != 1 else "1 message"
 
 
-def ranges(gone: Iterable[Omission]) -> str:
-    """Give the first and last handle of what was left out, for each dialog that holds some of it."""
-    ends: dict[str, list[Handle]] = {}
+def ranges(gone: Iterable[Omission], shared: Sequence[Span] = ()) -> str:
+    """Give the first and last handle of what was left out, for each dialog that holds some of it.
+
+    Args:
+        gone: What was left out.
+        shared: What the dialog holds of its ancestors (`View.shared`): a range ends where it holds nothing.
+    """
+    between = gaps(shared)
+    ends: dict[tuple[str, int], list[Handle]] = {}
     for omission in gone:
-        if omission.span is not None:
-            place = omission.span
-            ends.setdefault(place.dialog, []).extend(
-                (Handle(place.dialog, place.start), Handle(place.dialog, place.stop - 1))
-            )
-        elif omission.handle is not None:
-            ends.setdefault(omission.handle.dialog, []).append(omission.handle._replace(block=None))
+        span, handle = omission.span, omission.handle
+        if span is not None:
+            first, last = Handle(span.dialog, span.start), Handle(span.dialog, span.stop - 1)
+        elif handle is not None:
+            first = last = handle._replace(block=None)
+        else:
+            continue
+        ends.setdefault(part_of(first, between), []).extend((first, last))
     return ", ".join(_range(min(places), max(places)) for places in ends.values())
 
 

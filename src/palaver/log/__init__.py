@@ -33,7 +33,7 @@ from palaver.log.erasure import ATTEMPT, ERASED, from_header, is_note, note, sta
 from palaver.log.handles import Handle, Span
 from palaver.log.headers import NOTHING, Draft, Header, body_digest
 from palaver.log.legality import HOLDING, RULES, SOUGHT, Rule, check, next_header, rule
-from palaver.log.lineage import Node, Reader, child_of, clip, lineage
+from palaver.log.lineage import Node, Reader, child_of, clip, gaps, lineage, part_of
 from palaver.log.redaction import PatternRedactor, Redactor
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Redaction, Run, Section, Source, ToolSpec
 
@@ -99,11 +99,13 @@ __all__ = [
     "entry_at",
     "every_body",
     "from_header",
+    "gaps",
     "in_place_of",
     "is_note",
     "lineage",
     "next_header",
     "note",
+    "part_of",
     "rule",
     "stand_in",
     "without",

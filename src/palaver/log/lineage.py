@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from types import MappingProxyType
 from typing import Protocol
 
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
-from palaver.log.handles import Span
+from palaver.log.handles import Handle, Span
 from palaver.log.headers import Header
 
 
@@ -141,3 +143,17 @@ def clip(spans: Iterable[Span], runs: Sequence[Span]) -> Iterator[Span]:
                 start, stop = max(span.start, run.start), min(span.stop, run.stop)
                 if start < stop:
                     yield Span(span.dialog, start, stop)
+
+
+def gaps(spans: Iterable[Span]) -> tuple[Span, ...]:
+    """Give what lies between spans of one dialog, sorted: entries that whoever holds these spans does not hold."""
+    return tuple(
+        Span(one.dialog, one.stop, other.start)
+        for one, other in pairwise(sorted(spans))
+        if one.dialog == other.dialog and one.stop < other.start
+    )
+
+
+def part_of(place: Handle, between: Sequence[Span]) -> tuple[DialogId, int]:
+    """Tell in which part of what is held a place lies, parts being parted by gaps (`gaps`): the same for places of one part, and only for them."""
+    return place.dialog, bisect_left(between, Span(place.dialog, place.seq, place.seq)) if between else 0

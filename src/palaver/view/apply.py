@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from palaver.errors import InvalidInput
-from palaver.log import Handle, Span
+from palaver.log import Handle, Span, gaps
 from palaver.messages import Role, Speaker, TextContent, ToolCallContent, ToolResultContent, Trust
 from palaver.view.edits import rewrite
 from palaver.view.plan import Insert, Plan, Remove, Rewrite
@@ -93,7 +93,7 @@ def apply(view: View, plan: Plan, applied: Applied | None = None) -> View:
         system=system,
         exchanges=exchanges,
         settled=len(exchanges),
-        omissions=merged((*view.omissions, *gone, *removed), still | _entries(view.state)),
+        omissions=merged((*view.omissions, *gone, *removed), still | _entries(view.state), view.shared),
         policies=view.policies if plan.policy in view.policies else (*view.policies, plan.policy),
     )
 
@@ -186,14 +186,23 @@ def _omissions(exchange: Exchange, still: frozenset[Handle], pattern: Omission) 
         yield replace(pattern, messages=exchange.messages, size=exchange.size)
 
 
-def merged(omissions: Iterable[Omission], standing: frozenset[Handle]) -> tuple[Omission, ...]:
+def merged(
+    omissions: Iterable[Omission], standing: frozenset[Handle], shared: Sequence[Span] = ()
+) -> tuple[Omission, ...]:
     """Give the same omissions with neighbouring ones of one reason as one span, and bare counts added to the span before them.
 
     Two spans are neighbours when nothing stands between them, and nothing of it was taken out by another decision: entries that no view ever
-    shows do not part them. What says nothing, and lies where everything around it leaves, leaves with it.
+    shows do not part them. Entries that the dialog does not hold do: a window was cut there, and a view never leaves out what was never in it.
+    What says nothing, and lies where everything around it leaves, leaves with it.
+
+    Args:
+        omissions: What is left out.
+        standing: The entries that are shown, or that the view depends on.
+        shared: What the dialog holds of its ancestors (`View.shared`).
     """
     each = tuple(omissions)
-    taken = sorted(_run(gone.span) for gone in each if gone.span is not None and gone.reason in _DECIDED)
+    decided = (gone.span for gone in each if gone.span is not None and gone.reason in _DECIDED)
+    taken = sorted(_run(span) for span in (*decided, *gaps(shared)))
     out: list[Omission] = []
     for gone in each:
         if out and (joined := _joined(out[-1], gone, standing, taken)) is not None:

@@ -125,7 +125,7 @@ class Folding:
                 state.resume(found.checkpoint, read(self._reader, dialog_id, found.kept))
             for line in read(self._reader, dialog_id, found.tail):
                 state.take(line)
-        view = state.view(dialog_id, upto.seq)
+        view = state.view(self._node, upto.seq)
         self._held = [_Standing(state, upto, view)]
         return view
 
@@ -307,7 +307,7 @@ class _Fold:
             )
         self.in_force[what] = line.handle
 
-    def view(self, dialog_id: DialogId, at: int) -> View:
+    def view(self, node: Node, at: int) -> View:
         """Give the view."""
         stated = tuple(self.constraints.values())
         told = _by_hand(stated) if self.rules > _SAID_ONLY else ()
@@ -316,7 +316,7 @@ class _Fold:
         state = (*self.in_force.values(), *self.leading_at, *marks, *(one.at for one in stated))
         removed = {gone.handle: gone for gone in self.pairing.doubled} | self.edits.removed
         return View(
-            dialog_id=dialog_id,
+            dialog_id=node.dialog_id,
             at=at,
             system=system,
             tools=self.tools,
@@ -327,6 +327,7 @@ class _Fold:
             leading=len(self.leading_at),
             response=None if self.pairing.response is None else self.pairing.response.first,
             policies=tuple(self.edits.policies),
+            shared=node.ranges,
             settled=self.settled,
             constraints=stated,
         )

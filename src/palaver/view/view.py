@@ -171,6 +171,8 @@ class View:
         response: The first entry of the newest response, whose calls can still be answered, whether it is shown or not; None before the first.
         policies: The policies that shaped it, in order.
         constraints: What was changed by hand in the list of the user's constraints, the oldest change first.
+        shared: The ancestors' entries that the dialog shares (`Node.ranges`); what lies between two of one ancestor it does not hold. Two views are
+            equal whatever it is.
         settled: How many of its exchanges were there when a plan last shaped it: what was decided about them then is not decided again
             before something new comes. Two views are equal whatever it is.
     """
@@ -187,6 +189,7 @@ class View:
     response: Handle | None = None
     policies: tuple[str, ...] = ()
     constraints: tuple[Stated, ...] = ()
+    shared: tuple[Span, ...] = field(default=(), compare=False)
     settled: int = field(default=0, compare=False)
 
     def newest_user(self) -> int | None:

@@ -63,7 +63,7 @@ class NoticeOf:
         facts = self.constraints.applied(facts)
         if not facts.rules or not gone:
             return NOTICE.inserts(ground, layout)
-        head = notice(ground.dropped(layout))
+        head = notice(ground.dropped(layout), ground.view.shared)
         rules = min(self.rules(ground, max(missing)), self._room(ground))
         line = Insert(
             before=ground.gap(layout),

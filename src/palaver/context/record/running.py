@@ -114,7 +114,7 @@ def line_for(view: View, place: int, final: View, before: int, count: Callable[[
         return None
     sources = sources_of([was])
     gone = [Omission(reason=Reason.FOLDED, span=span) for span in _hidden(sources, final)]
-    where = f"; recall {ranges(gone)}" if gone else ""
+    where = f"; recall {ranges(gone, final.shared)}" if gone else ""
     return Insert(
         before=before,
         text=f"{_LINE} ({count(told.text):,} tokens){where}]",

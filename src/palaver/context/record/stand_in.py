@@ -59,7 +59,7 @@ class RecordOf:
         gone = [ground.view.exchanges[index] for index in missing]
         facts = Recorder(sources=self.sources, begun=begun(ground.view, missing)).take(gone).facts()
         facts = self.constraints.applied(facts)
-        head = left(ground.dropped(layout))
+        head = left(ground.dropped(layout), ground.view.shared)
         if facts == Facts():
             return NOTICE.inserts(ground, layout)
         record = Insert(
