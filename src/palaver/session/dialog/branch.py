@@ -212,6 +212,25 @@ class Branch:
         self._tell()
         return Handle(self.dialog_id, header.seq)
 
+    def _caught_up(self) -> Header:
+        """Take note of what was written beside the turn that is known, by whomever, and give the newest entry that is known then.
+
+        Memory is written straight to the store. What continues the turn stays unknown until `reload`, and all behind that.
+        """
+        last, newest = self._last, self.store.last(self.dialog_id)
+        if (
+            newest.seq <= last.seq
+        ):  # the block of this thread was taken back, of a store that does not say so; else there is nothing new
+            return last
+        if newest.turn_head != last.turn_head:
+            newest = last
+            for header in self.store.headers(self.dialog_id, last.seq + 1):
+                if header.turn_head != last.turn_head:
+                    break
+                newest = header
+        self._took(newest)
+        return newest
+
     def merge(self, branch: Branch, summary: str | None = None, *, room: int = ROOM) -> Handle:
         """Tell this dialog what happened on another branch, by one entry beside the turn, and give its handle.
 

@@ -248,7 +248,8 @@ class Dialog(SeenBranch):
         """Branch off: a child that holds all messages, or the first `first_k` and the last `last_n`.
 
         Nothing is copied: the child shares the entries, and each side goes on by itself. Costs the same whatever the length of the
-        log. What is no message goes with the message before it.
+        log. What is no message goes with the message before it, also what others wrote beside the turn: memory, labels, pins, compactions.
+        Where another writer continued the turn, the child goes on from what this object knows; `reload` first to have all.
 
         Args:
             last_n: How many of the last messages to keep; 0 keeps all.
@@ -259,8 +260,10 @@ class Dialog(SeenBranch):
             InvalidInput: One of them is negative.
         """
         check_window(last_n, first_k)
-        kept = min(self._count, last_n + first_k) if last_n else self._count
-        ranges = window(self.store, self._held(), self._count, last_n, first_k)
+        last = self._caught_up()  # once: other threads may write meanwhile
+        count = self._node.inherited + last.number
+        kept = min(count, last_n + first_k) if last_n else count
+        ranges = window(self.store, self._held(last), count, last_n, first_k)
         node = child_of(self._node, ranges, kept, relation="fork", window=(last_n, first_k))
         return Dialog.of(self._family, self.store.create_dialog(node), self.top_prompt)
 

@@ -72,7 +72,9 @@ class ArchivalMemory:
         self._notes = Notes(dialog, _KIND)
         self.store, self.dialog_id = dialog.store, dialog.dialog_id
         self.embedder: Embedder = HashingEmbedder() if embedder is None else embedder
-        self._vectors: dict[Handle, Vector] = {}
+        self._vectors: dict[
+            bytes, Vector
+        ] = {}  # by the digest of the entry: a handle may name another one when a block was taken back
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -115,10 +117,10 @@ class ArchivalMemory:
             "embedder": self.embedder.name,
             "vector": b64encode(stored.tobytes()).decode(),
         }
-        handle = self._notes.write(lambda: data)
+        handle, header = self._notes.write(lambda: data)
         with self._lock:
-            self._vectors[handle] = stored
-        return Passage(handle, said, marks, self.store.header(handle.dialog, handle.seq).at, by)
+            self._vectors[header.digest] = stored
+        return Passage(handle, said, marks, header.at, by)
 
     def delete(self, handle: Handle | str) -> Handle:
         """Take a passage out; what it said stays in the log, until it is erased there.
@@ -135,7 +137,7 @@ class ArchivalMemory:
                     return {"deleted": f"{note.handle.dialog}:{note.handle.seq}"}
             raise NotFound(str(wanted), what="passage")
 
-        return self._notes.write(gone)
+        return self._notes.write(gone)[0]
 
     # --- finding ------------------------------------------------------------------------------------------------------------------
 
@@ -176,20 +178,20 @@ class ArchivalMemory:
 
     async def _vectors_of(self, notes: Sequence[Note]) -> list[Vector]:
         with self._lock:
-            known = {note.handle for note in notes}
-            kept = {place: vector for place, vector in self._vectors.items() if place in known}
+            known = {note.digest for note in notes}
+            kept = {digest: vector for digest, vector in self._vectors.items() if digest in known}
             for note in notes:
-                vector = None if note.handle in kept else self._recorded(note)
+                vector = None if note.digest in kept else self._recorded(note)
                 if vector is not None:
-                    kept[note.handle] = vector
-        missing = [note for note in notes if note.handle not in kept]
+                    kept[note.digest] = vector
+        missing = [note for note in notes if note.digest not in kept]
         for begin in range(0, len(missing), _BATCH):  # another embedder made these
             part = missing[begin : begin + _BATCH]
             made = await embedded(self.embedder, [str(note.data["text"]) for note in part])
-            kept |= {note.handle: stored_vector(vector) for note, vector in zip(part, made, strict=True)}
+            kept |= {note.digest: stored_vector(vector) for note, vector in zip(part, made, strict=True)}
         with self._lock:
             self._vectors = kept
-        return [kept[note.handle] for note in notes]
+        return [kept[note.digest] for note in notes]
 
     def _recorded(self, note: Note) -> Vector | None:
         """Give the vector that was recorded with a passage; None where another embedder made it, or it cannot be read."""

@@ -225,7 +225,7 @@ class CoreMemory:
         def gone() -> Mapping[str, Any]:
             return {"label": _found(self._standing(), label).label, "deleted": True}
 
-        return self._notes.write(gone)
+        return self._notes.write(gone)[0]
 
     # --- the one place where anything is written ----------------------------------------------------------------------------------
 

@@ -198,7 +198,7 @@ class Files:
             NotFound: There is no such file.
         """
         name = named(path)
-        return self._notes.write(lambda: {"path": _there(self._standing(), name).path, "deleted": True, "by": by})
+        return self._notes.write(lambda: {"path": _there(self._standing(), name).path, "deleted": True, "by": by})[0]
 
     def _written(self, path: str, make: Callable[[Mapping[str, File]], str], by: str) -> File:
         made: list[str] = []
@@ -210,8 +210,8 @@ class Files:
             made.append(text)
             return {"path": path, "text": text, "by": by}
 
-        handle = self._notes.write(note)
-        return File(path, made[-1], handle, self.store.header(handle.dialog, handle.seq).at, by)
+        handle, header = self._notes.write(note)
+        return File(path, made[-1], handle, header.at, by)
 
     def _standing(self) -> dict[str, File]:
         files: dict[str, File] = {}
