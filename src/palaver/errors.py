@@ -417,17 +417,18 @@ class Ambiguous(PalaverError):
 
 
 class Conflict(PalaverError):
-    """Another writer appended first: the turn head of ``dialog_id`` is ``actual``, not ``expected``.
+    """Another writer was first: the turn head of ``dialog_id`` is ``actual``, not ``expected``; or what ``why`` says happened to it meanwhile.
 
-    Nothing was written. The numbers are sequence numbers of the last entry owned by the turn, -1 for none.
+    Nothing was written. The numbers are sequence numbers of the last entry owned by the turn, -1 for none; where something else than an
+    append came between, they are those of the last entry that was known and of the one that says so.
     """
 
     hint = "Reload the dialog and append again, or fork it."
 
-    def __init__(self, dialog_id: str, expected: int, actual: int, *, hint: str = "") -> None:
-        """Say which dialog, what was expected there and what was found."""
+    def __init__(self, dialog_id: str, expected: int, actual: int, *, why: str = "", hint: str = "") -> None:
+        """Say which dialog, what was expected there and what was found, or in a sentence what happened."""
         super().__init__(
-            f"Dialog {dialog_id} moved on: its turn head is {actual}, the writer expected {expected}.", hint=hint
+            why or f"Dialog {dialog_id} moved on: its turn head is {actual}, the writer expected {expected}.", hint=hint
         )
         self.dialog_id = dialog_id
         self.expected = expected

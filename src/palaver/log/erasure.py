@@ -38,10 +38,11 @@ from palaver.log.entries import (
 )
 from palaver.log.handles import Handle, Span
 from palaver.log.headers import Header
+from palaver.log.legality import rule
 from palaver.log.values import BlockEdit, Derived, Erasure, Omitted, Place, Run, Section, Source, ToolSpec, Value
 from palaver.messages import Content, Message, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
 
-__all__ = ["ATTEMPT", "ERASED", "NOTE", "from_header", "is_note", "note", "stand_in", "without"]
+__all__ = ["ATTEMPT", "ERASED", "NOTE", "from_header", "is_note", "note", "stand_in", "unquoting", "without"]
 
 ERASED = "[erased]"
 """What stands where words were. One word, because a changed one breaks every cached prefix."""
@@ -57,10 +58,10 @@ NOTE = "palaver.erasure"
 
 
 def note(entries: Iterable[tuple[Handle, Entry]], base: int) -> ContextEdit | None:
-    """Give the entry that tells a dialog what was erased of what it holds; None where no view ever showed it.
+    """Give the entry that tells a dialog what was erased of what it holds; None where no view is made of it.
 
     It is a context edit, because that is what an erasure is to a view: what a provider signed behind the place was signed for other words,
-    and whoever has an older view in hand must let go of it.
+    and whoever has an older view in hand, or something that he made of one, must let go of it.
 
     Args:
         entries: The entries as they were, with their places.
@@ -68,14 +69,17 @@ def note(entries: Iterable[tuple[Handle, Entry]], base: int) -> ContextEdit | No
     """
     edits: list[BlockEdit] = []
     omitted: list[Omitted] = []
+    seen = False
     for place, entry in entries:
+        law = rule(entry.kind)
+        seen |= law.shown or bool(law.holds)
         for index, content in enumerate(_shown(entry)):
             target = Place(dialog=place.dialog, seq=place.seq, block=index)
             if isinstance(content, ThinkingContent):
                 omitted.append(Omitted(target=target, reason="erased", by=NOTE))
             else:
                 edits.append(BlockEdit(target=target, text=ERASED, reason="erased", reversible=False))
-    return ContextEdit(base=base, edits=tuple(edits), omitted=tuple(omitted), policy=NOTE) if edits or omitted else None
+    return ContextEdit(base=base, edits=tuple(edits), omitted=tuple(omitted), policy=NOTE) if seen else None
 
 
 def is_note(entry: Entry) -> bool:
@@ -178,6 +182,11 @@ def _custom(entry: Custom, suspect: Callable[[Derived | BranchSummary], bool]) -
     return {"data": _attempt(entry.data, suspect)} if entry.custom_type == ATTEMPT else {}
 
 
+def unquoting(data: object) -> object:
+    """Give what is to be recorded of an attempt at compacting without the words that may quote what was erased since; its figures stay."""
+    return _attempt(data, lambda _: True)
+
+
 def _attempt(data: object, suspect: Callable[[Derived | BranchSummary], bool]) -> object:
     """Give what is recorded of an attempt without the words that may be taken from what it was made of; its figures stay."""
     if not isinstance(data, Mapping):
@@ -197,7 +206,13 @@ def _edits(edits: Iterable[BlockEdit], spans: tuple[Span, ...]) -> tuple[BlockEd
 
 
 def _edit(edit: BlockEdit, spans: tuple[Span, ...]) -> BlockEdit:
-    return edit.model_copy(update={"text": ERASED, "reversible": False}) if _at(edit.target, spans) else edit
+    """Give an edit without words of erased entries; where only they are gone, the block that it stands for can still be recalled."""
+    if _at(edit.target, spans):
+        return edit.model_copy(update={"text": ERASED, "reversible": False})
+    if not _meet(edit.sources or (), spans):
+        return edit
+    place = Handle(edit.target.dialog, edit.target.seq, edit.target.block)
+    return edit.model_copy(update={"text": f"{ERASED} [recall {place}]"})
 
 
 def _at(place: Place, spans: tuple[Span, ...]) -> bool:

@@ -20,6 +20,7 @@ from palaver.log import (
     draft,
     next_header,
 )
+from palaver.session.erasure.meanwhile import require_unerased
 from palaver.store.protocol import Store
 from palaver.view import Block, View, checkpoint, fold, held
 from palaver.view.lines import material
@@ -146,9 +147,10 @@ def compaction(  # noqa: PLR0913 - a view, and all that is told of it
         attempt: How it came about, where that is recorded.
 
     Raises:
-        Conflict: Another compaction was committed since the view was made.
+        Conflict: Another compaction was committed since the view was made, or something that the dialog holds was erased.
         InvalidInput: The view is not smaller by the margin, leaves out what every view must hold, or leaves something out unsaid.
     """
+    require_unerased(reader, view.dialog_id, view.at, "the plan", "Make the plan again.")
     _require_current(reader, view.dialog_id, view.at)
     if not worth(before, after, margin):
         raise InvalidInput(
@@ -267,7 +269,8 @@ def proven(reader: Reader, view: View, *, policy: str, before: int, after: int) 
     again = fold(_With(reader, view.dialog_id, header, ready.body), view.dialog_id)
     if (_said(again), again.tools, again.exchanges) != (_said(view), view.tools, view.exchanges):
         raise InvalidInput(
-            "The view cannot be written down: reading it back gives another one.", hint="Make views with plans."
+            "The view cannot be written down: reading it back gives another one.",
+            hint="Make views with plans; a text that was put in may hold characters that no log keeps.",
         )
     return entry
 

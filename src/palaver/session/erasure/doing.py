@@ -328,11 +328,15 @@ class _Doing:
 
     # --- notes --------------------------------------------------------------------------------------------------------------------
 
+    def _changed(self) -> list[Span]:
+        """Give the entries of which a view may be made and that say less now: the erased ones, and what was made of them and stays."""
+        return [*spans_of(self._plan.tombstones), *spans_of(self._plan.parts)]
+
     def _holders(self) -> list[Node]:
-        """Give the dialogs that hold erased entries and stay."""
+        """Give the dialogs that hold such entries and stay."""
         store, plan = self._store, self._plan
-        spans = list(spans_of(plan.tombstones))
-        sessions = {store.node(dialog).session_id for dialog in plan.tombstones}
+        spans = self._changed()
+        sessions = {store.node(dialog).session_id for dialog in (*plan.tombstones, *plan.parts)}
         nodes = [
             node for session in sorted(sessions) for node in store.nodes(session) if node.dialog_id not in plan.dialogs
         ]
@@ -344,7 +348,7 @@ class _Doing:
 
     def _note(self, node: Node) -> ContextEdit | None:
         """Give the entry that says in a dialog what was erased of what it holds."""
-        spans = clip(list(spans_of(self._plan.tombstones)), self._held(node))
+        spans = clip(self._changed(), self._held(node))
         entries = [
             (Handle(span.dialog, seq), self._entry(span.dialog, seq))
             for span in spans
