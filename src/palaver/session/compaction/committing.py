@@ -20,7 +20,7 @@ from palaver.log import (
     draft,
     next_header,
 )
-from palaver.session.erasure.meanwhile import require_unerased
+from palaver.session.reading.erased import require_unerased
 from palaver.store.protocol import Store
 from palaver.view import Block, View, checkpoint, fold, held
 from palaver.view.lines import material
