@@ -16,6 +16,7 @@ from palaver.messages import Message
 from palaver.models import Assembly, Event
 from palaver.session import Dialog
 from palaver.tools.aside import aside
+from palaver.view import View
 from palaver.wire import Request
 
 __all__ = ["Answering"]
@@ -32,6 +33,7 @@ class Answering:
         dialog: The dialog that is to be answered.
         sink: Who is told of the events.
         model: The model.
+        view: What it is shown.
         decision: What a schedule decided before this call, to be recorded with it; None where nothing was scheduled.
         request: What it is asked with, once the invoker says; that it is being asked is durable from then on.
     """
@@ -39,6 +41,7 @@ class Answering:
     dialog: Dialog
     sink: Sink
     model: str
+    view: View
     decision: Mapping[str, Any] | None = None
     request: Request | None = None
     _come: Assembly | None = field(default=None, init=False)

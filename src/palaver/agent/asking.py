@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 from palaver.agent.answering import Answering
 from palaver.agent.call_session import AgentCallSession
-from palaver.agent.compacting import LAST, NOT_THE_POLICYS, compact_if_due, make_room, policy_failed
+from palaver.agent.compacting import compact_if_due
 from palaver.agent.events import AnswerRefused, Delivered, Retrying
 from palaver.agent.inbox import deliveries
 from palaver.agent.instructing import remembered
 from palaver.agent.invoking import InvokeResult
+from palaver.agent.overflow import make_room
 from palaver.agent.refusing import set_aside, unanswered
 from palaver.agent.run import Run
+from palaver.agent.seeing import seen
 from palaver.agent.steps import Ask
 from palaver.agent.tracing import Asked
 from palaver.agent.turn import EXHAUSTED, REFUSED, Attempt, attempt_entry, paused
-from palaver.agent.working import Working, working_copy
-from palaver.context import policy
-from palaver.context.triggers import Fired
 from palaver.errors import (
     CallbackFailed,
     ContextOverflow,
-    InvalidInput,
     PalaverError,
     ProviderError,
     RepairFailed,
@@ -100,13 +97,14 @@ def _closing(run: Run) -> str:
 async def _answered(run: Run, closing: str) -> InvokeResult:
     """Ask; a view that is too long is made smaller once, and what is refused is set aside, where the agent is to do so."""
     smaller = run.turn.compacted
+    most: int | None = None
     while True:
         try:
-            return await _tried(run, closing)
+            return await _tried(run, closing, most)
         except ContextOverflow as overflow:
             if smaller:
                 raise await unanswered(run, overflow) from overflow
-            await make_room(run, overflow)
+            most = await make_room(run, overflow, closing)
             smaller = True
         except RequestRefused as refused:
             await set_aside(run, refused)
@@ -114,12 +112,12 @@ async def _answered(run: Run, closing: str) -> InvokeResult:
             raise await unanswered(run, error) from error
 
 
-async def _tried(run: Run, closing: str) -> InvokeResult:
+async def _tried(run: Run, closing: str, most: int | None) -> InvokeResult:
     """Ask, and again after failures that are worth it; each failure is recorded, with what came of the answer."""
     async for attempt in with_retries(run.settings.retry):
         with attempt:
             try:
-                return await _once(run, closing)
+                return await _once(run, closing, most)
             except ProviderError as error:
                 _failed(run, error)
                 raise
@@ -136,14 +134,14 @@ def _failed(run: Run, error: ProviderError) -> None:
     run.record(*kept, ErrorEntry(error=type(error).__name__, data=facts))
 
 
-async def _once(run: Run, closing: str) -> InvokeResult:
+async def _once(run: Run, closing: str, most: int | None) -> InvokeResult:
     with run.tracer.asking(run.settings, run.session) as asked:
-        return await _followed(run, closing, asked)
+        return await _followed(run, closing, most, asked)
 
 
-async def _followed(run: Run, closing: str, asked: Asked) -> InvokeResult:
+async def _followed(run: Run, closing: str, most: int | None, asked: Asked) -> InvokeResult:
     settings = run.settings
-    working = await _seen(run, closing)
+    working = await seen(run, closing, most)
     decision = None
     if working.composed is not None:
         asked.seen(working.composed)
@@ -152,7 +150,9 @@ async def _followed(run: Run, closing: str, asked: Asked) -> InvokeResult:
     if closing:
         args["tool_choice"] = "none"
     run.require_in_hand()
-    run.answering = answering = Answering(dialog=run.dialog, sink=run.sink, model=settings.model, decision=decision)
+    run.answering = answering = Answering(
+        dialog=run.dialog, sink=run.sink, model=settings.model, view=working.view, decision=decision
+    )
     try:
         result = await settings.invoker.invoke(
             working.dialog,
@@ -183,51 +183,6 @@ def _require_answer(result: object) -> None:
     said: object = result.message
     if said is not None and not (isinstance(said, Message) and said.is_assistant_side):
         raise TypeError(f"the message of its InvokeResult is a {type(said).__name__}, not an AssistantMessage")
-
-
-async def _seen(run: Run, closing: str) -> Working:
-    """Plan what the model is to see, beside the loop: no policy keeps others waiting.
-
-    Where one of the caller's raises, or gives what is no view, that is recorded, and the default policy decides: the turn goes on.
-
-    Raises:
-        InfeasibleBudget: What must be sent is larger than the budget.
-        InvalidInput: There is no such policy, or its configuration is none.
-    """
-    settings = run.settings
-    planned = partial(
-        working_copy,
-        run.dialog,
-        run.turn.attempts,
-        closing,
-        prompt=run.prompt,
-        budget=settings.budget,
-        model=settings.model,
-    )
-    try:
-        return await aside(partial(planned, manager=settings.context_manager))
-    except InvalidInput as error:
-        _require_policy(run)
-        fault: Exception = error
-    except NOT_THE_POLICYS:
-        raise
-    except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything, and is no reason to end a turn
-        fault = error
-    await policy_failed(run, Fired(SHAPING, "a request was to be shaped"), fault)
-    return await aside(partial(planned, manager=LAST))
-
-
-SHAPING = "request"
-"""The trigger under which it is recorded that a context manager could not shape a request."""
-
-
-def _require_policy(run: Run) -> None:
-    """Insist that there is the policy that the agent is to have: that it is not there, or not so, is for its author to mend.
-
-    Raises:
-        InvalidInput: There is none of this name, or its configuration is none.
-    """
-    policy(run.settings.context_manager, run.settings.model, runtime=run.dialog.runtime)
 
 
 # --- the answer ------------------------------------------------------------------------------------------------------------

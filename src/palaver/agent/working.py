@@ -16,10 +16,13 @@ from palaver.ids import now
 from palaver.messages import Message, Role, Speaker, TextContent
 from palaver.prompts import Prompt
 from palaver.session import Dialog
-from palaver.session.calls.composing import BudgetLike, PolicyLike
+from palaver.session.calls.composing import BudgetLike, PolicyLike, tokens_of
 from palaver.view import Block, Exchange, Turn, View
 
-__all__ = ["Working", "working_copy"]
+__all__ = ["LAST", "Working", "uncut", "working_copy"]
+
+LAST = "default"
+"""The policy that decides when no other one can: it is ours, and never raises."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,7 @@ def working_copy(  # noqa: PLR0913 - what is seen, and who shapes it
     manager: PolicyLike | None,
     budget: BudgetLike | None,
     model: str,
+    most: int | None = None,
 ) -> Working:
     """Make the working copy for the next call.
 
@@ -59,28 +63,38 @@ def working_copy(  # noqa: PLR0913 - what is seen, and who shapes it
         manager: The context manager, or None.
         budget: What one request may occupy; with a budget alone, the policy is `palaver`.
         model: The model that counts.
+        most: So many tokens, as they are counted here, are the most that this call may be sent; what the budget allows when not given.
 
     Raises:
-        InfeasibleBudget: What must be sent is larger than the budget.
+        InfeasibleBudget: What must be sent is larger than the budget, or than `most`.
     """
-    view = dialog.view()
-    extra = (*_repairs(attempts, model), *([_told(closing)] if closing else []))
-    view = replace(view, exchanges=(*view.exchanges, *extra)) if extra else view
-    copy = dialog.derive(view)
+    plain = dialog.view()
+    view = whole = uncut(plain, attempts, closing, model)
     composed = None
+    if manager is None and budget is None and most is not None and tokens_of(whole, model) > most:
+        manager = LAST
     if manager is not None or budget is not None:
         policy = DEFAULT_POLICY if manager is None else manager
-        composed = dialog.compose(policy, budget, model=model, view=view, when=now())
-        if composed.view is not view:
-            view = composed.view if extra else _settled(dialog, composed)
-            copy = dialog.derive(view)
+        composed = dialog.compose(policy, budget, model=model, view=whole, when=now(), most=most)
+        if composed.view is not whole:
+            view = composed.view if whole is not plain else _settled(dialog, composed)
+    copy = dialog.derive(view)
     copy.top_prompt = prompt
     return Working(dialog=copy, view=view, at=view.at, composed=composed)
 
 
+def uncut(view: View, attempts: list[Attempt], closing: str, model: str) -> View:
+    """Give what a model call would see of a dialog's view if nothing were left out; the very same where nothing comes with it."""
+    extra = (*_repairs(attempts, model), *([_told(closing)] if closing else []))
+    return replace(view, exchanges=(*view.exchanges, *extra)) if extra else view
+
+
 def _settled(dialog: Dialog, composed: Composed) -> View:
-    """Give a composed view; what a schedule decided is committed, so that it holds from here on and later views start there."""
-    if composed.plan.details is None:
+    """Give a composed view; what a schedule decided is committed, so that it holds from here on and later views start there.
+
+    Behind an undo nothing is: the log's view is as large as somebody wants it to be.
+    """
+    if composed.plan.details is None or composed.held:
         return composed.view
     try:
         dialog.commit(composed, margin=0.0)

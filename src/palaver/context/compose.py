@@ -61,6 +61,7 @@ class Composed:
         after: The size of this one.
         floor: What every view must hold, in tokens by what it is for.
         limits: What was done before the policy was asked, because the request had too many media or bytes.
+        held: Whether the view is as large as somebody wants it to be who took a compaction back (`Ledger.held`): then this is for one request.
     """
 
     view: View
@@ -70,6 +71,7 @@ class Composed:
     after: Size
     floor: Mapping[str, int]
     limits: tuple[Plan, ...] = ()
+    held: bool = False
 
     @property
     def tokens_before(self) -> int:
@@ -238,7 +240,7 @@ def _composed(
     ):  # what the policy made of an open exchange cannot be made smaller: begin again without it
         plan = _refused(plan, "what it leaves cannot be made small enough")
         final, rest, after = _finished(view, before, books, budget)
-    return Composed(view=final, plan=plan, fallback=rest, before=before, after=after, floor=needed)
+    return Composed(view=final, plan=plan, fallback=rest, before=before, after=after, floor=needed, held=books.held)
 
 
 def _planned(view: View, policy: Planner, budget: Budget, books: Ledger, prices: Rates | None) -> Plan:

@@ -30,6 +30,7 @@ class Ledger:
             the plan, so commit a view that was made with it: a past view never depends on the disk.
         constraints: What the user changed by hand in the list of his constraints.
         calls: When past calls were made and of which model, and when the next one will be; None where that is not known.
+        held: Whether somebody took a compaction back and the view has not grown since: then nothing is set aside but for want of room.
         branches: Tells how many living branches read an exchange; None where there is but one.
         bytes: How large everything is in bytes of the request.
         pieces: How many images and sounds everything has.
@@ -42,6 +43,7 @@ class Ledger:
     files: Callable[[str], str | None] | None = None
     constraints: Constraints = field(default_factory=Constraints)
     calls: Calls | None = None
+    held: bool = False
     branches: Sharing | None = None
     bytes: Bytes = field(default_factory=Bytes)
     pieces: Pieces = field(default_factory=Pieces)

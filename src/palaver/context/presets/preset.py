@@ -78,6 +78,9 @@ class Preset(Policy):
         return planned(view, ledger, recipe, None if prices is None else PriceSheet.of(prices), self.name)
 
 
+_HELD = "schedule: held; a compaction was taken back, and the view has not grown by a tenth since"
+"""What a plan says that would have a schedule."""
+
 _ANSWERS = frozenset({"reserve", "reserve_tokens"})
 
 
@@ -102,9 +105,10 @@ def planned(view: View, ledger: Ledger, recipe: Recipe, prices: PriceSheet | Non
     """
     recipe = replace(recipe, edit=recalled_first(recipe.edit))
     ground = Ground(view, ledger.meter, recipe.room, recipe.stand_in, recipe.keeps)
-    if recipe.schedule is None or prices is None:
+    if recipe.schedule is None or prices is None or ledger.held:
         layout = laid_out(ground, recipe.edit, when=recipe.when, always=recipe.always)
-        return _figured(_opened(plan_of(ground, layout, name), ground, layout, recipe))
+        plan = _figured(_opened(plan_of(ground, layout, name), ground, layout, recipe))
+        return replace(plan, notes=(*plan.notes, _HELD)) if ledger.held and recipe.schedule is not None else plan
     layout, told = scheduled(ground, recipe, recipe.schedule, prices, ledger)
     plan = _opened(plan_of(ground, layout, name), ground, layout, recipe)
     if told is not None:

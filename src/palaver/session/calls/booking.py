@@ -50,7 +50,7 @@ class Books:
     _sent: tuple[Handle, View | None] | None = None
     _usage: tuple[Handle, Usage | None] | None = None
     _measured: tuple[str, Ledger] | None = None
-    _undone: tuple[Handle, str, int] | None = None
+    _compacted: tuple[tuple[int, str], tuple[int, bool]] | None = None
     _nodes: list[Node] | None = None
     _asked: int = 0
 
@@ -95,17 +95,20 @@ class Books:
         Returns:
             The size in tokens, 0 where there was none.
         """
+        asked = (last.view_base, model)  # what is inherited never changes
+        if self._compacted is None or self._compacted[0] != asked:
+            self._compacted = (asked, self._since(node, last, model))
+        return self._compacted[1]
+
+    def _since(self, node: Node, last: Header, model: str) -> tuple[int, bool]:
         found = material(self.store, node, last, whole=False)
         entry, place = found.checkpoint, found.place
         if entry is None or place is None:
             return 0, False
         if entry.undone is None:
             return entry.tokens_after, False
-        known = self._undone
-        if known is None or known[:2] != (place, model):
-            view = fold(self.store, place.dialog, place.seq)
-            known = self._undone = (place, model, self.measured(model).meter.view(view).total)
-        return known[2], True
+        view = fold(self.store, place.dialog, place.seq)
+        return self.measured(model).meter.view(view).total, True
 
     # --- calls ------------------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from palaver.context import Composed, ContextManager, Ledger, Meter, Policy, Viewed, compose, planner, policy
@@ -47,6 +47,20 @@ class Composing:
     ledger: Ledger
     derive: Callable[[View], Viewed]
     prices: Rates | None = None
+
+    @property
+    def room(self) -> Budget:
+        """What one request may occupy in counted tokens: the budget, corrected by what the provider said of the last request."""
+        anchor = self.ledger.anchor
+        return self.budget if anchor is None else anchor.within(self.budget, self.ledger.meter)
+
+    def within(self, most: int) -> Composing:
+        """Give it for at most so many counted tokens, which the provider's word has corrected already; the very same where that is no less."""
+        room = self.room
+        if room.for_input <= most:
+            return self
+        less = replace(room, max_tokens=max(most, 1), reserve=0, safety_buffer=0, max_input=None)
+        return replace(self, budget=less, ledger=replace(self.ledger, anchor=None))
 
     def composed(self, budget: Budget | None = None, view: View | None = None) -> Composed:
         """Compose the view, or another one of the same dialog, for the budget or another one.

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Self
 
 from palaver.context import DEFAULT_POLICY, Composed
-from palaver.context.triggers import Figures
+from palaver.context.triggers import Figures, grown
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, now
 from palaver.log import Entry, Handle, Node
@@ -128,7 +128,7 @@ class SeenBranch(Branch):
             return self._seen(at)
         return self.compose(DEFAULT_POLICY if policy is None else policy, budget, at, model=model).view
 
-    def compose(
+    def compose(  # noqa: PLR0913 - what is composed, for whom, and for when
         self,
         policy: PolicyLike,
         budget: BudgetLike | None = None,
@@ -137,11 +137,13 @@ class SeenBranch(Branch):
         model: str = "",
         view: View | None = None,
         when: float | None = None,
+        most: int | None = None,
     ) -> Composed:
         """Preview what a policy would do: the view, the plan it comes from and the sizes before and after. As `view`.
 
         A policy with a schedule is told of the calls that the log records, of what the provider said of the last one, of the living branches
-        that share the prefix, and of the model's prices; the room is corrected by what the provider counted (docs/scheduling.md).
+        that share the prefix, and of the model's prices; the room is corrected by what the provider counted (docs/scheduling.md). Behind an undo
+        it sets nothing aside but for want of room, before the view has grown by a tenth.
 
         Args:
             policy: As for `view`.
@@ -150,9 +152,11 @@ class SeenBranch(Branch):
             model: As for `view`.
             view: A view made from the dialog's, in its place.
             when: When the model will be called, in seconds since 1970-01-01 UTC; not known when not given, and then no cache is taken for cold.
+            most: Fewer tokens than the budget allows, as they are counted here.
         """
         ready = self._composing(policy, budget, at, model)
-        return (self._booked(ready, when) if at is None else ready).composed(view=view)
+        ready = self._booked(ready, when) if at is None else ready
+        return (ready if most is None else ready.within(most)).composed(view=view)
 
     def _composing(self, policy: PolicyLike, budget: BudgetLike | None, at: int | None, model: str) -> Composing:
         ready = composing(
@@ -167,7 +171,16 @@ class SeenBranch(Branch):
     def _booked(self, ready: Composing, when: float | None) -> Composing:
         """Tell a policy with a schedule what the log says of its calls, and what its model costs."""
         books = self._books.ledger(ready.ledger, self._spans(), ready.model, when)
-        return replace(ready, ledger=books, prices=rates_of(ready.model, self._last.at))
+        told = replace(ready, ledger=books, prices=rates_of(ready.model, self._last.at))
+        return replace(told, ledger=replace(books, held=self._holds(told)))
+
+    def _holds(self, ready: Composing) -> bool:
+        """Tell whether the view is as large as somebody wants it to be: he took a compaction back, it fits, and it has not grown by a tenth since."""
+        compacted, undone = self._books.since(self._node, self._last, ready.model)
+        if not undone:
+            return False
+        size = ready.ledger.meter.view(ready.view).total
+        return not grown(Figures(tokens=size, window=ready.room.for_input, compacted=compacted, undone=True))
 
     @property
     def constraints(self) -> DialogConstraints:

@@ -1,0 +1,123 @@
+"""A request that was too long: the view is made smaller once, as an entry of the log, and the request that goes out again has no more than fits.
+
+How much fits is measured by what was sent, whoever shaped it, and by the provider's own figures. The log's view may be many times as large as
+the request that was refused, or smaller: a context manager shapes what is sent, and writes nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from palaver.agent.auto_compact import AutoCompact
+from palaver.agent.compacting import NOT_THE_POLICYS, approved, policy_failed, previewed
+from palaver.agent.run import Run
+from palaver.agent.seeing import seen
+from palaver.agent.working import LAST, uncut
+from palaver.context import Meter
+from palaver.context.floor import floor
+from palaver.context.triggers import Fired, Overflow
+from palaver.errors import Conflict, ContextOverflow, InfeasibleBudget, InvalidInput, ModelCallFailed
+from palaver.session.calls.composing import tokens_of
+from palaver.tokens import Budget, counter
+from palaver.tools.aside import aside
+from palaver.view import View
+
+__all__ = ["make_room"]
+
+_ROOM = 0.8
+"""The share of what fits that the smaller view may take: the answers and results to come need the rest. Where what must be sent needs it, all of it."""
+
+_UNTOLD = (0.5, 0.95)
+"""The shares of what was refused that are tried when the provider does not say by how much it was too long."""
+
+
+async def make_room(run: Run, overflow: ContextOverflow, closing: str) -> int:
+    """Make what the model is to see smaller than what was refused, by the agent's own policy or else by the default one.
+
+    It is committed where it can be, so that the turns to come begin there. Whatever stands in the way of that, and whatever a context manager
+    puts in, the request that goes out again is held to what fits.
+
+    Args:
+        run: The run.
+        overflow: What the provider said.
+        closing: What asks for the answer when no more tools are allowed; empty for nothing.
+
+    Returns:
+        The most tokens that the next request may have, as they are counted here.
+
+    Raises:
+        ModelCallFailed: What must be sent is more than that.
+    """
+    model = run.settings.model
+    view = run.dialog.view() if run.answering is None else run.answering.view
+    refused = await aside(lambda: tokens_of(view, model))
+    told = _fitting(overflow, refused)
+    shares = _UNTOLD if told is None else (_ROOM * told, told)
+    for most in (max(1, int(refused * share)) for share in shares):
+        await _commit(run, overflow, most, closing)
+        try:
+            await seen(run, closing, most)
+        except InfeasibleBudget as error:
+            fault = error
+        else:
+            return most
+    whole = uncut(run.dialog.view(), run.turn.attempts, closing, model)
+    hint = await aside(lambda: _in_the_way(fault, whole, refused, most, model, told=told is not None))
+    raise ModelCallFailed(overflow, session=run.session, hint=hint) from overflow
+
+
+def _fitting(overflow: ContextOverflow, refused: int) -> float | None:
+    """Give the share of what was refused that the provider reads; None where it does not say.
+
+    Its own count, where it tells it, stands against its limit; the limit alone stands against ours, of `refused` tokens, where that is larger.
+    """
+    asked = overflow.asked or refused
+    return overflow.limit / asked if overflow.limit and asked > overflow.limit else None
+
+
+async def _commit(run: Run, overflow: ContextOverflow, most: int, closing: str) -> None:
+    """Commit a view of which a request has no more than so many tokens, if there is one and the log's is larger."""
+    model = run.settings.model
+    plain = run.dialog.view()
+    whole = uncut(plain, run.turn.attempts, closing, model)
+    size, log = await aside(lambda: (tokens_of(whole, model), tokens_of(plain, model)))
+    if size <= most:
+        return
+    target = Budget.of_input(max(1, most - (size - log)))  # what comes with it cannot be committed
+    cause = Fired(Overflow.name, overflow.message)
+    for how in _ways(run):
+        try:
+            preview = await previewed(run, replace(how, budget=target), cause)
+            await approved(run, preview)
+        except (InfeasibleBudget, InvalidInput):
+            continue  # what must be sent does not fit, or the policy does not make it smaller: the next one may
+        except Conflict:  # somebody else made it smaller meanwhile
+            run.dialog.reload()
+            run.look()
+        except NOT_THE_POLICYS:
+            raise
+        except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything: the next one decides
+            await policy_failed(run, cause, error)
+            continue
+        return
+
+
+def _ways(run: Run) -> list[AutoCompact]:
+    """Give the ways in which room can be made, the agent's own first."""
+    how, own = run.settings.compact, run.settings.context_manager
+    found = [] if how is None else [how]
+    found += [] if own is None else [AutoCompact(policy=own)]
+    return [*found, AutoCompact(policy=LAST)]
+
+
+def _in_the_way(fault: InfeasibleBudget, whole: View, refused: int, most: int, model: str, *, told: bool) -> str:
+    """Say why nothing smaller can be sent."""
+    needed = floor(whole, Meter(counter(model)))
+    if sum(needed.values()) <= most:
+        return f"{fault} {fault.hint}"
+    parts = ", ".join(f"{name} {tokens:,}" for name, tokens in needed.items())
+    fits = f"at most {most:,} of them fit" if told else "the provider does not say how many it reads"
+    return (
+        f"Of the {refused:,} tokens that were sent, as they are counted here, {fits}; {sum(needed.values()):,} must be sent ({parts}). "
+        "Shorten what is named, or take a model that reads more."
+    )
