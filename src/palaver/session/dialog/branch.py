@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import cached_property
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
 from typing import Self, TextIO
 
 from palaver.errors import InvalidInput
@@ -15,6 +15,7 @@ from palaver.session.branches.merging import ROOM, Branching, account
 from palaver.session.branches.overview import message_line
 from palaver.session.carried.follower import Follower
 from palaver.session.dialog.ending import Ending
+from palaver.session.reading.erased import require_standing, require_unerased
 from palaver.session.reading.marks import labels_in, pins_in
 from palaver.session.reading.recalling import recall, whole
 from palaver.session.reading.transcript import Messages, Stretch, stretches
@@ -244,11 +245,23 @@ class Branch:
             room: Tokens that an account by code may have.
 
         Raises:
+            Conflict: Something that the branch holds was erased since it was reloaded: what is told of it may repeat that.
             InvalidInput: It is of another session, or says nothing that this dialog does not hold or was not told.
         """
         self._require_kin(branch)
+        known = branch._last.seq
         pair = Branching(branch.dialog_id, branch._spans(), self._spans())
-        return self.annotate(account(self.store, self.session_id, pair, summary, room))
+        told = account(self.store, self.session_id, pair, summary, room)
+        look = partial(require_unerased, self.store, branch.dialog_id, known, "the account", "Merge it again.")
+        return self._said(told, look)
+
+    def _said(self, entry: Entry, look: Callable[[], None]) -> Handle:
+        """Add an entry beside a turn, in one step with a look at what it tells of: no erasure comes between."""
+        ready, _ = draft(entry)
+        with self.store.together():
+            look()
+            header = self.store.annotate(self.dialog_id, ready)
+        return self._took(header)
 
     def reload(self) -> Self:
         """Take note of what other writers have appended, and give the dialog itself."""
@@ -262,8 +275,17 @@ class Branch:
         Raises:
             InvalidHandle: It is no handle, or not spelt like one.
             UnknownHandle: The session has no such dialog.
+            Conflict: The entry was erased since the last `reload`: the name may say what it said.
         """
-        return self.annotate(Label(target=self._place(handle), label=label))
+        place = self._place(handle)
+        entry = Label(target=place, label=label)
+        if label is None:
+            return self.annotate(entry)
+        return self._said(entry, self._standing(place))
+
+    def _standing(self, place: Place) -> Callable[[], None]:
+        """Give what refuses words about an entry that was erased since this dialog was looked at."""
+        return partial(require_standing, self.store, self.dialog_id, self._last.seq, Handle(place.dialog, place.seq))
 
     def pin(self, handle: Handle | str, *, pinned: bool = True) -> Handle:
         """Keep an entry in every view, or no longer.

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self
 
-from palaver.errors import InvalidInput, UnknownHandle
-from palaver.log import BranchSummary, Custom, Entry, Handle, Label, ModeChange, ModelChange, Place, Span, child_of
+from palaver.errors import Conflict, InvalidInput, UnknownHandle
+from palaver.log import BranchSummary, Compaction, Custom, Entry, Handle, ModeChange, ModelChange, Place, Span, child_of
 from palaver.messages import Content, CustomMessage, Message, TextContent
 from palaver.prompts import Runtime
 from palaver.session.branches.merging import Branching, departure, exchanges_of, lowest_trust
@@ -22,6 +22,7 @@ from palaver.session.dialog.dialog import Dialog
 from palaver.session.managed.compacting import Recorded, kept_from
 from palaver.session.managed.context import THINKING
 from palaver.session.managed.reading import HERE, PARENT, Here, ManagedSession
+from palaver.session.reading.erased import require_unerased
 from palaver.session.reading.transcript import stretches
 from palaver.session.session import Session
 from palaver.store.connect import StoreLike, opened_store
@@ -187,10 +188,20 @@ class SessionManager(ManagedSession):
             first_kept_entry_id: The first entry that it still sees; one that this branch does not hold keeps only what every view holds.
             tokens_before: The size of the context before, in tokens.
             details: What is to be kept with it; JSON values.
+
+        Raises:
+            Conflict: Something was erased since this manager last read or wrote: the summary may repeat it. The next one is taken.
         """
         dialog = self._settled()
         recorded = Recorded(summary, self._known(first_kept_entry_id), tokens_before, details)
-        in_one_step(self.store, dialog.dialog_id, lambda: kept_from(self.store, *_seen(dialog), recorded))
+        known = _end(dialog)
+
+        def made() -> Compaction:
+            view, spans = _seen(dialog)
+            require_unerased(self.store, dialog.dialog_id, known, "the summary", "Make it again.")
+            return kept_from(self.store, view, spans, recorded)
+
+        in_one_step(self.store, dialog.dialog_id, made)
         dialog.reload()
         return self._tip()
 
@@ -220,7 +231,7 @@ class SessionManager(ManagedSession):
         target = self._entry_place(target_id)
         dialog = self._dialog if isinstance(self._leaf, Here) else self.session.dialog(target.dialog).reload()
         known = self._label_places()  # before the new one is among them
-        made = dialog.annotate(Label(target=Place(dialog=target.dialog, seq=target.seq), label=label))
+        made = dialog.label(target, label)
         known.pop(target, None)
         if label is not None:
             known[target] = label
@@ -264,16 +275,24 @@ class SessionManager(ManagedSession):
 
         Raises:
             UnknownHandle: There is no such entry.
+            Conflict: Something of the branch was erased since this manager last read or wrote: the summary may repeat it. The next one is taken.
         """
         target = None if from_id is None else self._entry_place(from_id)
-        left = self._place()
+        left, dialog = self._place(), self._dialog
         left_path = () if left is None else path_to(self.store, left)
         kept = () if target is None else path_to(self.store, target)
         sources = apart(left_path, kept)
         trust = lowest_trust(exchanges_of(self.store, self.session.session_id, sources))
-        pair = Branching(self._dialog.dialog_id if left is None else left.dialog, left_path, kept)
-        self._leaf = target
-        return self._append(departure(pair, summary, sources, trust))
+        pair = Branching(dialog.dialog_id if left is None else left.dialog, left_path, kept)
+        known = _end(dialog)
+        with self.store.together():
+            try:
+                require_unerased(self.store, dialog.dialog_id, known, "the summary", "Make it again.")
+            except Conflict:
+                dialog.reload()
+                raise
+            self._leaf = target
+            return self._append(departure(pair, summary, sources, trust))
 
     def _settled(self) -> Dialog:
         """Give the dialog that the leaf is the end of; after a move that is the one it is already the end of, or a fork."""
@@ -342,6 +361,12 @@ def _newest_first(store: Store) -> Iterator[SessionRecord]:
     while page:
         yield from page
         page = tuple(store.sessions(limit=_PAGE, after=page[-1]))
+
+
+def _end(dialog: Dialog) -> int:
+    """Give the number of a dialog's newest own entry that is known, -1 where it has none."""
+    place = newest(dialog.spans)
+    return place.seq if place is not None and place.dialog == dialog.dialog_id else -1
 
 
 def _seen(dialog: Dialog) -> tuple[View, Sequence[Span]]:
