@@ -28,7 +28,7 @@ from palaver.context.summary import (
     unusable,
     values,
 )
-from palaver.context.summary.checks import clean
+from palaver.context.summary.cleaning import clean
 from palaver.context.summary.scripts import foreign
 from palaver.errors import ContextOverflow, PalaverError
 from palaver.messages import Speaker, Trust

@@ -156,12 +156,16 @@ class BlockEdit(Value):
         text: What the model sees instead. It names the handle of the original.
         reason: Why, in one word of `palaver.view.reasons`.
         reversible: True when the handle in `text` brings back all that was taken out.
+        sources: The entries that `text` was made from, where it says more than the block does; None where it was made of the block alone.
+        trust: The lowest trust among them, the name of a `palaver.messages.Trust` in lower case; None for that of the block.
     """
 
     target: Place
     text: str
     reason: str
     reversible: bool = True
+    sources: tuple[Run, ...] | None = None
+    trust: str | None = None
 
 
 class Omitted(Value):

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["ADDED", "REPLACEMENT", "Change", "ChangeKind", "clean_text", "is_clean", "restore"]
+__all__ = ["ADDED", "REPLACEMENT", "Change", "ChangeKind", "clean_text", "cleaned", "is_clean", "restore"]
 
 REPLACEMENT = "\ufffd"
 ADDED = -1
@@ -84,6 +84,11 @@ def clean_text(text: str, place: str, changes: list[Change]) -> str:
             known.append((offset, 1, code))
     changes.extend(Change(place, kind, tuple(found)) for kind, found in runs.items() if found)
     return _DIRTY.sub(REPLACEMENT, text)
+
+
+def cleaned(text: str) -> str:
+    """Give a string without lone surrogates and NULs, where nothing keeps what was changed; a string of a class of its own as a plain one."""
+    return clean_text(str(text), "", [])
 
 
 def restore(text: str, changes: Iterable[Change]) -> str:

@@ -117,7 +117,11 @@ class Places:
         return puts[put].seq if 0 <= put < len(puts) and puts[put].dialog == self.dialogs[key] else -1
 
     def _edits(self, edits: Iterable[BlockEdit]) -> tuple[BlockEdit, ...]:
-        return tuple(edit.model_copy(update={"target": self._place(edit.target)}) for edit in edits)
+        return tuple(map(self._edit, edits))
+
+    def _edit(self, edit: BlockEdit) -> BlockEdit:
+        sources = None if edit.sources is None else tuple(run for source in edit.sources for run in self._runs(source))
+        return edit.model_copy(update={"target": self._place(edit.target), "sources": sources})
 
     def _pieces(self, pieces: Iterable[Run | Derived]) -> Iterator[Run | Derived]:
         for piece in pieces:

@@ -147,7 +147,14 @@ def _as_rewritten(block: Block, changes: Mapping[Handle, _Change]) -> Block:
     change = None if block.origin is None else changes.get(block.origin)
     if not isinstance(change, Rewrite):
         return block
-    return rewrite(block, change.text, change.reason, reversible=change.reversible)
+    return rewrite(
+        block,
+        change.text,
+        change.reason,
+        reversible=change.reversible,
+        sources=change.sources,
+        trust=change.trust,
+    )
 
 
 def _changed(exchange: Exchange, changes: Mapping[Handle, _Change]) -> Exchange:

@@ -143,7 +143,14 @@ def _edits(blocks: Iterable[Block]) -> Iterator[BlockEdit]:
             if isinstance(content, TextContent)
             else ""
         )
-        yield BlockEdit(target=_place(block.origin), text=text, reason=block.reason.value, reversible=block.reversible)
+        yield BlockEdit(
+            target=_place(block.origin),
+            text=text,
+            reason=block.reason.value,
+            reversible=block.reversible,
+            sources=block.sources or None,
+            trust=block.trust.name.lower() if block.sources else None,
+        )
 
 
 def omitted(omission: Omission) -> Omitted:

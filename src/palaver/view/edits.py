@@ -5,26 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from palaver.log import BlockEdit, Handle, Omitted, Place, Span
-from palaver.messages import TextContent, ToolCallContent, ToolResultContent
+from palaver.log import BlockEdit, Handle, Omitted, Place, Run, Span
+from palaver.messages import TextContent, ToolCallContent, ToolResultContent, Trust
 from palaver.view.reasons import Reason
 from palaver.view.texts import QUARANTINED_ARGUMENT, quarantined
 from palaver.view.view import Block, Omission
 
 
-def rewrite(block: Block, text: str, reason: Reason, *, reversible: bool) -> Block:
+def rewrite(
+    block: Block,
+    text: str,
+    reason: Reason,
+    *,
+    reversible: bool,
+    sources: tuple[Run, ...] = (),
+    trust: Trust | None = None,
+) -> Block:
     """Give a block that shows `text` instead, with its place in the conversation unchanged.
 
-    A tool result keeps its id; a tool call is given back as it is, because its result hangs on it; everything else becomes text.
+    A tool result keeps its id; a tool call is given back as it is, because its result hangs on it; everything else becomes text. What the form
+    before was made from counts on: the new one may be a part of it.
     """
     content = block.content
     if isinstance(content, ToolCallContent):
         return block
-    if isinstance(content, ToolResultContent):
-        return replace(
-            block, content=content.model_copy(update={"content": text}), reason=reason, reversible=reversible
-        )
-    return replace(block, content=TextContent(content=text), reason=reason, reversible=reversible)
+    shown = (
+        content.model_copy(update={"content": text})
+        if isinstance(content, ToolResultContent)
+        else TextContent(content=text)
+    )
+    return replace(
+        block,
+        content=shown,
+        reason=reason,
+        reversible=reversible,
+        sources=tuple(dict.fromkeys((*block.sources, *sources))),
+        trust=block.trust if trust is None else min(block.trust, trust),
+    )
 
 
 def set_aside(block: Block, origin: Handle) -> Block:
@@ -114,5 +131,12 @@ class Edits:
             return set_aside(block, origin)  # before any edit: a shortened form may hold just what was refused
         if origin in self.shown_as:
             edit = self.shown_as[origin]
-            return rewrite(block, edit.text, Reason(edit.reason), reversible=edit.reversible)
+            return rewrite(
+                block,
+                edit.text,
+                Reason(edit.reason),
+                reversible=edit.reversible,
+                sources=edit.sources or (),
+                trust=None if edit.trust is None else Trust.__members__.get(edit.trust.upper(), Trust.OUTSIDE),
+            )
         return block

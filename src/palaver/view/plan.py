@@ -1,6 +1,7 @@
 """Plans: what a policy wants changed in a view, and what applying it gives.
 
 A plan cannot make a view invalid: it drops whole exchanges, rewrites text of blocks that may be rewritten, and puts derived texts between exchanges.
+Its texts come from models and managers, and are cleaned as every text that comes in: else the view could not be written down.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 
 from palaver.log import Handle, Run
 from palaver.messages import Trust
+from palaver.messages.normalize import cleaned
 from palaver.view.reasons import Reason
 
 
@@ -36,12 +38,20 @@ class Rewrite:
         text: What the model sees instead; it names the handle.
         reason: Why.
         reversible: True when the handle brings back all that was taken out.
+        sources: The entries that the text was made from, where it says more than the block does; empty where it was made of the block alone.
+        trust: The lowest trust among the sources; None for that of the block.
     """
 
     target: Handle
     text: str
     reason: Reason
     reversible: bool = True
+    sources: tuple[Run, ...] = ()
+    trust: Trust | None = None
+
+    def __post_init__(self) -> None:
+        """Make the text fit to be stored and sent."""
+        object.__setattr__(self, "text", cleaned(self.text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +94,10 @@ class Insert:
     standing: bool = False
     since: int | None = None
     figures: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Make the text fit to be stored and sent."""
+        object.__setattr__(self, "text", cleaned(self.text))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,7 +26,7 @@ class Block:
         reason: Why it is not shown as it was recorded; None when it is.
         reversible: True when the handle brings back all that was taken out; always True when `reason` is None.
         derived: What it is when no one said it: `record`, `summary`, `notice`, `pending`, `interrupted`; empty otherwise.
-        sources: The entries a derived text was made from.
+        sources: The entries a derived text was made from; of a block in another form those that this form was made from besides the block.
         facts: What a record says, as canonical JSON, from which the next record goes on; empty where the text is all there is.
         speaker: Provenance: who really said it, whatever role carries it.
         trust: How far it may be followed; a derived text has the lowest trust of its sources.

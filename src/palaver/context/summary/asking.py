@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from palaver.context.summary.checks import clean, filled, lacking, unusable
+from palaver.context.summary.checks import unusable
+from palaver.context.summary.cleaning import clean
 from palaver.context.summary.request import Summarizer, SummaryAnswer, SummaryRequest
+from palaver.context.summary.sections import filled, lacking
 from palaver.context.summary.task import Task
 from palaver.context.summary.trying import tried
 from palaver.messages import Usage

@@ -15,7 +15,7 @@ from palaver.context.ledger import Ledger
 from palaver.context.record.facts import Facts
 from palaver.context.record.recorder import Recorder
 from palaver.context.record.telling import told
-from palaver.context.summary.checks import clean
+from palaver.context.summary.cleaning import clean
 from palaver.context.summary.inventions import invented, mostly_invented
 from palaver.context.summary.request import Summarizer, SummaryRequest, escaped
 from palaver.context.summary.transcript import pieces
