@@ -14,7 +14,7 @@ from palaver.store.protocol import Store
 from palaver.tokens import model_info
 from palaver.view import View
 
-__all__ = ["REJECTED", "attempt_of", "breaker_of", "figures_of", "rejection", "summaries_of"]
+__all__ = ["REJECTED", "attempt_of", "breaker_of", "failed", "figures_of", "rejection", "summaries_of"]
 
 REJECTED = ATTEMPT
 
@@ -38,6 +38,25 @@ def attempt_of(trigger: Fired, focus: str, summarized: Summarized | None) -> Map
         if summarized.usages:
             attempt["summary"]["usage"] = [thaw(usage) for usage in summarized.usages]
     return attempt
+
+
+def failed(attempt: Mapping[str, Any], why: str, before: Breaker, tokens: int) -> Mapping[str, Any]:
+    """Give what is recorded of an attempt whose view could not be committed: where a summary is in it, that is a failure of the summariser.
+
+    One that was refused is counted already.
+
+    Args:
+        attempt: What would have been recorded of it.
+        why: What went wrong.
+        before: The breaker before it.
+        tokens: The size of the view that was to be replaced.
+    """
+    summary = attempt.get("summary")
+    if not isinstance(summary, Mapping) or summary.get("refused"):
+        return attempt
+    breaker = before.after(failed=True, tokens=tokens)
+    told = {"refused": why[:_LONGEST], "failures": breaker.failures, "at": breaker.at}
+    return {**attempt, "summary": {**summary, **told}}
 
 
 def rejection(attempt: Mapping[str, Any], reason: str, sizes: tuple[int, int]) -> Custom:

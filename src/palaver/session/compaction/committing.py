@@ -25,7 +25,7 @@ from palaver.store.protocol import Store
 from palaver.view import Block, View, checkpoint, fold, held
 from palaver.view.lines import material
 
-__all__ = ["MARGIN", "compaction", "in_one_step", "proven", "undoing", "worth"]
+__all__ = ["MARGIN", "compaction", "in_one_step", "proven", "undoing", "worth", "writable"]
 
 MARGIN = 0.05
 """By how much a view must become smaller to be worth a commit: each one costs the provider's cache of all that follows it."""
@@ -273,6 +273,15 @@ def proven(reader: Reader, view: View, *, policy: str, before: int, after: int) 
             hint="Make views with plans; a text that was put in may hold characters that no log keeps.",
         )
     return entry
+
+
+def writable(reader: Reader, view: View) -> bool:
+    """Tell whether a view can be written down so that it reads back as it is, whatever its size."""
+    try:
+        proven(reader, view, policy="", before=0, after=0)
+    except InvalidInput:
+        return False
+    return True
 
 
 def _said(view: View) -> tuple[Block, ...]:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from palaver.context import Composed, Summarized
-from palaver.log import Entry, Handle
+from palaver.context.summary import Breaker
+from palaver.log import Custom, Handle
 from palaver.messages.said import words_of
-from palaver.session.compaction.attempts import rejection
+from palaver.session.compaction.attempts import failed, rejection
 from palaver.session.compaction.committing import worth
 from palaver.view import Block, Exchange, Omission, View
 
@@ -29,6 +30,7 @@ class CompactionPreview:
         missing: Its words that no exchange of the view holds, as they were typed.
         kept: How many exchanges stay because of it.
         attempt: What is recorded of it either way.
+        breaker: The breaker before it: how often the summariser had failed.
     """
 
     before: View
@@ -39,8 +41,9 @@ class CompactionPreview:
     missing: tuple[str, ...] = ()
     kept: int = 0
     attempt: Mapping[str, Any] = field(default_factory=dict)
+    breaker: Breaker = field(default_factory=Breaker)
     commit: Callable[[Composed, Mapping[str, Any]], Handle] = field(repr=False, compare=False)
-    annotate: Callable[[Entry], Handle] = field(repr=False, compare=False)
+    note: Callable[[Custom], Handle] = field(repr=False, compare=False)
 
     @property
     def tokens_before(self) -> int:
@@ -99,14 +102,23 @@ class CompactionPreview:
         """Make it: one entry of the log, from which later views start. `Dialog.undo` takes it back.
 
         Raises:
-            Conflict: Another compaction was committed meanwhile.
+            Conflict: Another compaction was committed meanwhile; or something that the dialog holds was erased, which this might bring back:
+                make it again.
             InvalidInput: The view would not become smaller by enough.
         """
         return self.commit(self.composed, self.attempt)
 
     def reject(self, reason: str = "") -> Handle:
-        """Leave the view as it is, and have the log say so: also that a summariser failed, which the next attempt heeds."""
-        return self.annotate(rejection(self.attempt, reason, (self.tokens_before, self.tokens_after)))
+        """Leave the view as it is, and have the log say so: also that a summariser failed, which the next attempt heeds.
+
+        Where something was erased meanwhile, the log is told the figures, and no words that may quote it.
+        """
+        return self.note(rejection(self.attempt, reason, (self.tokens_before, self.tokens_after)))
+
+    def fail(self, reason: str) -> Handle:
+        """As `reject`, for a view that could not be committed: where a summary is in it, that counts as a failure of the summariser."""
+        attempt = failed(self.attempt, reason, self.breaker, self.tokens_before)
+        return self.note(rejection(attempt, reason, (self.tokens_before, self.tokens_after)))
 
     def to_dict(self) -> dict[str, Any]:
         """Give it as JSON values."""

@@ -21,6 +21,7 @@ from palaver.session.compaction.committing import worth
 from palaver.session.compaction.focusing import Focused, focused
 from palaver.session.compaction.pacing import as_if_full, of_input, paced
 from palaver.session.compaction.preview import CompactionPreview
+from palaver.session.compaction.proving import noted, or_plain
 from palaver.store.blocks import require_no_block
 from palaver.store.protocol import Store
 from palaver.tokens import Budget, model_info
@@ -120,18 +121,20 @@ def propose(dialog: Compactable, ready: Composing, wish: CompactionWish) -> Comp
     if wish.by is not None:
         require_no_block(dialog.store, "A compaction with a summariser")
         return run_sync(partial(apropose, dialog, ready, wish))
-    return _preview(dialog, ready, wish, _by_code(ready, wish), None)
+    return _preview(dialog, ready, wish, _by_code(ready, wish), None, Breaker())
 
 
 async def apropose(dialog: Compactable, ready: Composing, wish: CompactionWish) -> CompactionPreview:
     """Preview a compaction of what is ready for it, with a summary where one is asked for."""
     made = await aside(partial(_by_code, ready, wish))
     if wish.by is None:
-        return _preview(dialog, ready, wish, made, None)
-    asked = await aside(partial(_asked, dialog, ready, wish, wish.by, made.composed))
+        return _preview(dialog, ready, wish, made, None, Breaker())
+    plain = made.composed
+    asked = await aside(partial(_asked, dialog, ready, wish, wish.by, plain))
     made, digests = await _with_digests(ready, wish, made, asked)
-    summary = await _by_model(ready, wish.by, wish, made, asked)
-    return _preview(dialog, ready, wish, made, _counted(summary, digests))
+    summary = _counted(await _by_model(ready, wish.by, wish, made, asked), digests)
+    held = await aside(partial(or_plain, dialog.store, ready.view, summary, plain, wish.running, asked.breaker))
+    return _preview(dialog, ready, wish, made, held, asked.breaker)
 
 
 async def _with_digests(
@@ -166,7 +169,12 @@ def _counted(summary: Summarized, digests: Digested | None) -> Summarized:
 
 
 def _preview(
-    dialog: Compactable, ready: Composing, wish: CompactionWish, made: _Made, summary: Summarized | None
+    dialog: Compactable,
+    ready: Composing,
+    wish: CompactionWish,
+    made: _Made,
+    summary: Summarized | None,
+    breaker: Breaker,
 ) -> CompactionPreview:
     return CompactionPreview(
         before=ready.view,
@@ -177,8 +185,9 @@ def _preview(
         missing=made.focused.missing,
         kept=made.kept,
         attempt=attempt_of(wish.trigger, wish.focus, summary),
+        breaker=breaker,
         commit=lambda composed, attempt: dialog.commit(composed, attempt=attempt),
-        annotate=dialog.annotate,
+        note=partial(noted, dialog.store, dialog.annotate, ready.view),
     )
 
 
