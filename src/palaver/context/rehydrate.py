@@ -20,8 +20,8 @@ from palaver.view import Insert
 
 __all__ = ["Rehydrating"]
 
-_SHARE = 3
-"""At most a third of what a cut leaves is for files: of the 83,500 tokens of Claude Code's, all five files with their 5,000."""
+_SHARE = 6
+"""At most a sixth of the room is for files: of the 167,000 tokens of Claude Code's, all five files with their 5,000."""
 
 _TRIES = 8
 """How often the beginning of a file is tried that has as many tokens as there is room for."""
@@ -54,7 +54,7 @@ class Rehydrating(Beside):
 
     def own_room(self, ground: Ground) -> int:
         """Give what the files have at most."""
-        return max(min(self.most, self.each * self.files, ground.room.low // _SHARE), 0)
+        return max(min(self.most, self.each * self.files, ground.room.high // _SHARE), 0)
 
     def own(self, ground: Ground, layout: Layout) -> Iterator[Insert]:
         """Make the texts of the files."""

@@ -33,12 +33,14 @@ class Cut:
         messages: The most messages to keep, those in front included; None for as many as fit.
         done: Whether only what the user had said and got before his newest words is dropped, down to the low mark without what came after.
         by_size: Whether the low mark counts; else there is room up to the high one.
+        tail: Tokens at the end to keep, in the place of the low mark; what stands for the rest has its room besides. None for the low mark.
     """
 
     border: bool = True
     messages: int | None = None
     done: bool = False
     by_size: bool = True
+    tail: int | None = None
 
     def __call__(self, ground: Ground, upto: int, layout: Layout) -> Layout:
         """Make a layout smaller."""
@@ -93,12 +95,18 @@ class Cut:
             cut, used, _ = self._back(ground, upto, layout, keep, must, ground.room.enough)
         return cut, used
 
+    def _low(self, ground: Ground, upto: int) -> int:
+        """Give the size down to which is cut."""
+        if self.tail is None:
+            return ground.room.low
+        return min(self.tail + ground.stand_in.room(ground, upto), ground.room.high)
+
     def _back(
         self, ground: Ground, upto: int, layout: Layout, keep: frozenset[int], must: int, most: int
     ) -> tuple[int, int, bool]:
         """Go back from the newest exchange while there is room; tell besides whether it ended at one that was to be left alone."""
         exchanges, room = ground.view.exchanges, ground.room
-        low = room.low if self.by_size else most
+        low = self._low(ground, upto) if self.by_size else most
         front = sum(exchanges[index].messages for index in keep)
         cut, used, messages, done = upto + 1, 0, 0, 0
         ask = ground.asked(upto)

@@ -9,7 +9,6 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import ClassVar
 
-from palaver.context.ground import Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
 from palaver.context.parameters import Parameters, count, require, switch, text
@@ -96,8 +95,10 @@ class Scheduled(Policy):
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
         """Say what to change, and when that pays."""
+        if not self.policy.enabled:
+            return Plan(policy=self.policy.name)
         sheet = self.prices or (PriceSheet() if prices is None else PriceSheet.of(prices))
-        recipe = self.policy.recipe(Room.of(budget, ledger.meter.view(view)), ledger)
+        recipe = self.policy.recipe(self.policy.room(budget, ledger.meter.view(view)), ledger)
         return planned(view, ledger, replace(recipe, schedule=self.schedule), sheet, self.policy.name)
 
 

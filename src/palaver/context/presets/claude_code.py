@@ -52,7 +52,8 @@ class ClaudeCode(Preset):
 
     Attributes:
         keep_results: How many results clearing leaves.
-        keep_tail: Tokens at the end that compaction leaves; the original leaves none, its variant with a memory file 10,000 to 40,000.
+        keep_tail: Tokens at the end that compaction leaves, beside the record and the files; the original leaves none, its variant with a memory
+            file 10,000 to 40,000.
         files: How many files come back.
         pause: Seconds without a call after which old results are cleared before the next one, whatever the size of the view; None for never.
     """
@@ -103,13 +104,12 @@ class ClaudeCode(Preset):
     def recipe(self, room: Room, ledger: Ledger) -> Recipe:
         """Cap at once; clear, then compact."""
         files = Rehydrating(stand_in=RecordOf(ledger.sources, ledger.constraints), files=self.files, now=ledger.files)
-        messages = None if self.keep_tail else 0
-        low = min(self.keep_tail + room.high // 2, room.high)
+        cut = Cut(border=False, tail=self.keep_tail) if self.keep_tail else Cut(border=False, messages=0)
         old = clear(Clear(keep=self.keep_results, which=_compactable))
         capped = cap(Cap(characters=_LARGE, shown=_PREVIEW, words=preview, exempt=frozenset({"read"}), whole=_reads))
         return Recipe(
-            room=Room(high=room.high, low=low, keep_last=room.keep_last, keep_recent=room.keep_recent),
+            room=room,
             always=together(capped, after_pause(old, self.pause, ledger)),
-            edit=in_phases(old, dropping(Cut(border=False, messages=messages))),
+            edit=in_phases(old, dropping(cut)),
             stand_in=files,
         )

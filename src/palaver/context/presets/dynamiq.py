@@ -7,7 +7,8 @@ since count max_preserved_tokens 10,000 in the place of messages, and pin the or
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -20,10 +21,10 @@ from palaver.context.presets.preset import Preset, Recipe, tail
 from palaver.context.record import RecordOf
 from palaver.context.summary.request import HEADINGS
 from palaver.errors import InvalidInput
-from palaver.tokens import Budget, Rates
-from palaver.view import Plan, View
 
 __all__ = ["Dynamiq", "SummarizationConfig"]
+
+_RATIO = 0.8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class SummarizationConfig:
 
     enabled: bool = False
     max_token_context_length: int | None = None
-    context_usage_ratio: float = 0.8
+    context_usage_ratio: float = _RATIO
     preserve_last_messages: int = 2
     incremental: bool = True
     compaction_enabled: bool = True
@@ -108,35 +109,40 @@ class Dynamiq(Preset):
         own = {name: words.pop(name) for name in SummarizationConfig.__dataclass_fields__ if name in words}
         base = asdict(config) if config is not None else {"enabled": True}
         self.config = SummarizationConfig(**{**base, **own})
-        limits: dict[str, object] = {}
-        if max_tokens is None:
-            limits = {
-                "max_token_context_length": self.config.max_token_context_length,
-                "context_usage_ratio": self.config.context_usage_ratio if model_name else None,
-            }
+        limits = self._limits(own if config is None else base | own, windowed=max_tokens is not None)
         super().__init__(model_name, max_tokens, **{**limits, **words})
 
-    def budget_for(self, model_name: str) -> Budget:
-        """Give what one request may occupy; where the policy was made for no model and no window, with a model."""
-        if self.model_name or self.max_tokens is not None or not model_name:
-            return self.budget
-        words: dict[str, Any] = {word: value for word, value in self._words.items() if value is not None}
-        return Dynamiq(model_name, config=self.config, **words).budget
+    def _limits(self, said: Mapping[str, object], *, windowed: bool) -> Mapping[str, object]:
+        """Give what the configuration says of a budget, in its words; the defaults that nobody said give way to a window."""
+        config = self.config
+        limits: dict[str, object] = {
+            "max_token_context_length": config.max_token_context_length,
+            "max_preserved_tokens": config.max_preserved_tokens,
+        }
+        if not windowed or said.get("context_usage_ratio", _RATIO) != _RATIO:
+            limits["context_usage_ratio"] = config.context_usage_ratio
+        if "preserve_last_messages" in said:
+            limits["preserve_last_messages"] = config.preserve_last_messages
+        return limits
 
-    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
-        """Say what to change; nothing when it is not enabled."""
-        return super().plan(view, ledger, budget, prices) if self.config.enabled else Plan(policy=self.name)
+    @property
+    def enabled(self) -> bool:
+        """Whether the configuration says that anything is done."""
+        return self.config.enabled
 
     def recipe(self, room: Room, ledger: Ledger) -> Recipe:
-        """Compact, then summarise."""
+        """Compact, then summarise; what stays verbatim is the same for both."""
         config = self.config
+        if config.max_preserved_tokens is not None:
+            last, recent = 0, config.max_preserved_tokens
+            room, cut = tail(replace(room, keep_last=0, keep_recent=0), recent), Cut(border=False)
+        else:
+            said = bool(room.keep_last) or "keep_last" in self.left_alone
+            last, recent = room.keep_last if said else config.preserve_last_messages, 0
+            room, cut = replace(room, keep_last=last), Cut(border=False, messages=last)
         first: tuple[Operator, ...] = ()
         if config.compaction_enabled:
-            first = (offload(config.compaction_token_threshold, config.preserve_last_messages),)
-        if config.max_preserved_tokens is not None:
-            room, cut = tail(room, config.max_preserved_tokens), Cut(border=False)
-        else:
-            cut = Cut(border=False, messages=config.preserve_last_messages)
+            first = (offload(config.compaction_token_threshold, last, recent),)
         return Recipe(
             room=room,
             edit=in_phases(*first, dropping(cut)),

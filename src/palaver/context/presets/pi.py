@@ -39,7 +39,8 @@ class Pi(Preset):
 
     def recipe(self, room: Room, ledger: Ledger) -> Recipe:
         """Keep the newest."""
-        keep = min(room.keep_recent or _KEEP_RECENT, max(room.high // 2, 0))
+        wanted = self.left_alone.get("keep_recent", room.keep_recent or _KEEP_RECENT)
+        keep = min(wanted, max(room.high // 2, 0))
         return Recipe(
             room=tail(Room(high=room.high, low=room.low, keep_last=room.keep_last), keep),
             edit=dropping(Cut(border=False)),

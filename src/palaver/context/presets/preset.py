@@ -6,11 +6,12 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from palaver.context.ground import Ground, Layout, Room
 from palaver.context.ledger import Ledger
 from palaver.context.manager import Policy
+from palaver.context.measure import Size
 from palaver.context.operators.put_back import recalled_first
 from palaver.context.recipe import Recipe
 from palaver.context.record.stand_in import MOST, SHARE
@@ -18,6 +19,7 @@ from palaver.context.schedule.prices import PriceSheet
 from palaver.context.schedule.replay import scheduled
 from palaver.context.steps import laid_out, plan_of
 from palaver.tokens import Budget, ModelInfo, Rates, model_info
+from palaver.tokens.vocabulary import read_words
 from palaver.view import Plan, View
 
 __all__ = ["Preset", "Recipe", "tail"]
@@ -63,6 +65,29 @@ class Preset(Policy):
         """Give the original's budget for a model, in its own words."""
         return self.words
 
+    @property
+    def enabled(self) -> bool:
+        """Whether it does anything; where its configuration turns it off, every view stays as it is."""
+        return True
+
+    @cached_property
+    def left_alone(self) -> Mapping[str, Any]:
+        """What the policy itself was told to leave alone at the end, in the words of a budget: `keep_last`, `keep_recent`."""
+        said = read_words(self._words)
+        return {word: said[word] for word in ("keep_last", "keep_recent") if word in said}
+
+    def room(self, budget: Budget, size: Size) -> Room:
+        """Give the room that a budget leaves; what the policy was told to leave alone at the end wins over what the budget says of that.
+
+        Args:
+            budget: The budget, the policy's own or a caller's.
+            size: The size of the view.
+
+        Raises:
+            InvalidInput: What is to be left alone is no number.
+        """
+        return Room.of(replace(budget, **self.left_alone), size)
+
     @abstractmethod
     def recipe(self, room: Room, ledger: Ledger) -> Recipe:
         """Say how views are made smaller.
@@ -74,7 +99,9 @@ class Preset(Policy):
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
         """Say what to change; where the recipe has a schedule and prices are known, also when that pays."""
-        recipe = self.recipe(Room.of(budget, ledger.meter.view(view)), ledger)
+        if not self.enabled:
+            return Plan(policy=self.name)
+        recipe = self.recipe(self.room(budget, ledger.meter.view(view)), ledger)
         return planned(view, ledger, recipe, None if prices is None else PriceSheet.of(prices), self.name)
 
 
