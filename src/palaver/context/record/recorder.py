@@ -12,14 +12,17 @@ from palaver.context.record.read_back import facts_of
 from palaver.context.work.acts import asked_for, result_of
 from palaver.context.work.deeds import Deed, deed
 from palaver.context.work.outcomes import error_line, outcome
-from palaver.log import Handle
+from palaver.log import ERASED, Handle
 from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
-from palaver.view import Block, Exchange, dressed, outside
+from palaver.view import Block, Exchange, Reason, dressed, outside
 
-__all__ = ["Recorder", "Sources", "running_of"]
+__all__ = ["Recorder", "Sources", "original", "running_of"]
 
 Sources: TypeAlias = Callable[[Handle], Content | None]
 """Gives a block as it was recorded, or None where it cannot be read."""
+
+_UNTOLD = frozenset({Reason.ERASED, Reason.QUARANTINED})
+"""Why a block is told nowhere as it was recorded: nobody may have it any more, or a provider refused it and would again."""
 
 _OURS = frozenset({"notice", "file", "plan", "repo map"})
 """Derived texts that say nothing of what was done."""
@@ -35,7 +38,7 @@ class Recorder:
     """Gathers facts.
 
     What is in the view in another form (set aside, shortened) is read from the log where `sources` can; a record is never made of the text
-    of another one, but goes on from its facts.
+    of another one, but goes on from its facts. What was erased, or refused by a provider, is nobody's words: what stands for it is not told.
     """
 
     def __init__(self, facts: Facts | None = None, sources: Sources | None = None, *, begun: bool = False) -> None:
@@ -134,9 +137,13 @@ class Recorder:
 
     def _words(self, exchange: Exchange) -> None:
         """Take what stands in the user's turn: his own words only."""
+        untold = False
         for block in exchange.blocks():
             content = self._recorded(block)
             if block.speaker is not Speaker.HUMAN or not isinstance(content, TextContent):
+                continue
+            if _unsaid(block, content):
+                untold = True
                 continue
             own = outside(content.content)
             if dressed(own) or not own.strip():
@@ -149,6 +156,7 @@ class Recorder:
             for rule in rules(own):
                 self._rules.pop(rule, None)  # said again: it is the newest
                 self._rules[rule] = Said(said.at, rule)
+        self._begun |= untold  # what he says in the next turn is not what he began with
 
     def _ask(self, said: Said) -> None:
         """Take an ask; one that was made before, word for word, is the same one again."""
@@ -165,7 +173,7 @@ class Recorder:
         self._asked = asked_for(exchange)
         for block in exchange.turns[0].blocks:
             content = self._recorded(block)
-            if isinstance(content, TextContent):
+            if isinstance(content, TextContent) and not _unsaid(block, content):
                 self._last = _said(block, content.content)
             elif isinstance(content, ToolCallContent):
                 self._call(block, content, results.get(block.origin))
@@ -225,9 +233,19 @@ class Recorder:
 
     def _recorded(self, block: Block) -> Content:
         """Give a block as it was recorded, where it is shown in another form and can be read."""
-        if block.reason is None or block.origin is None or self._sources is None:
-            return block.content
-        return self._sources(block.origin) or block.content
+        return original(block, self._sources) or block.content
+
+
+def original(block: Block, sources: Sources | None) -> Content | None:
+    """Give what was recorded of a block that is shown in another form; None where it is shown as it was, cannot be read, or is told nowhere."""
+    if block.reason is None or block.reason in _UNTOLD or block.origin is None or sources is None:
+        return None
+    return sources(block.origin)
+
+
+def _unsaid(block: Block, content: TextContent) -> bool:
+    """Tell whether a text stands for words that are told nowhere."""
+    return block.reason in _UNTOLD or content.content == ERASED
 
 
 def _place(block: Block) -> str:

@@ -12,19 +12,23 @@ from functools import partial
 
 from palaver.context.compose import Composed
 from palaver.context.ledger import Ledger
+from palaver.context.record.carried import united
 from palaver.context.record.facts import Facts
-from palaver.context.record.recorder import Recorder
+from palaver.context.record.recorder import original
 from palaver.context.record.telling import told
+from palaver.context.summary.breaker import FAILED_TOO_OFTEN, Breaker
 from palaver.context.summary.cleaning import clean
 from palaver.context.summary.inventions import invented, mostly_invented
 from palaver.context.summary.request import Summarizer, SummaryRequest, escaped
 from palaver.context.summary.transcript import pieces
 from palaver.context.summary.trying import SECONDS, tried
+from palaver.context.summary.wants import places, run_of, wants
 from palaver.context.texts import digest
-from palaver.log import Handle
-from palaver.messages import Content, TextContent, ToolResultContent, Usage
+from palaver.log import Handle, Run
+from palaver.messages import ToolResultContent, Trust, Usage
 from palaver.tools.aside import aside
 from palaver.view import Block, Exchange, Rewrite, View
+from palaver.view.apply import as_rewritten
 
 __all__ = ["DigestRequest", "Digested", "digested"]
 
@@ -68,6 +72,7 @@ class Digested:
         requests: How often the summariser was asked.
         model: The model that answered last.
         usages: What the answers read and wrote.
+        down: Whether it gave no answer at all: it raised, took too long, or gave something else. Nothing was asked after that.
     """
 
     composed: Composed
@@ -76,6 +81,12 @@ class Digested:
     requests: int = 0
     model: str = ""
     usages: tuple[Usage, ...] = ()
+    down: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether the summariser failed: it gave no answer at all, or none that was a digest."""
+        return self.down or (self.requests > 0 and not self.places)
 
 
 async def digested(  # noqa: PLR0913 - what is read, by whom, and how much at once
@@ -86,9 +97,13 @@ async def digested(  # noqa: PLR0913 - what is read, by whom, and how much at on
     *,
     beyond: int,
     input_tokens: int,
+    breaker: Breaker | None = None,
     seconds: float = SECONDS,
 ) -> Digested:
     """Have a model say what outputs say of which a plan shows only a part. Whatever goes wrong with one, its preview stands.
+
+    A summariser that gives no answer at all is asked nothing more. A digest was made from the output and from whatever says what the user wants,
+    which its request showed: with the erasure of one of them goes the digest.
 
     Args:
         view: The view that was composed.
@@ -97,32 +112,42 @@ async def digested(  # noqa: PLR0913 - what is read, by whom, and how much at on
         ledger: The books.
         beyond: Characters beyond which an output has a digest.
         input_tokens: What the summariser can read at once, in tokens: more is read in pieces, and what is said of them is read again.
+        breaker: The breaker, from the try before.
         seconds: After so many seconds an answer is given up.
     """
     found = Digested(composed=composed)
     if composed.fallback or composed.limits:
         return found
     large = await aside(partial(_large, view, composed, ledger, beyond))
-    asking = _Asking(summarizer, ledger.meter.text, await aside(partial(_problem, view, ledger)), input_tokens, seconds)
-    texts: dict[Handle, str] = {}
-    for rewrite, text in large:
-        said, refused = await asking.about(text, ledger.meter.text(rewrite.text))
-        if not refused:
-            line = digest(rewrite.target, text, said)
-            refused = (
-                "" if ledger.meter.text(line) <= ledger.meter.text(rewrite.text) else "it is longer than the preview"
-            )
-            texts |= {} if refused else {rewrite.target: line}
-        if refused:
-            found = replace(found, refused=tuple(dict.fromkeys((*found.refused, refused))))
-    shown = await aside(partial(_shown, composed, texts, ledger)) if texts else composed
+    if not large:
+        return found
+    if breaker is not None and not breaker.closed(composed.tokens_before):
+        return replace(found, refused=(FAILED_TOO_OFTEN,))
+    problem, said_at = await aside(partial(_problem, view, ledger, input_tokens))
+    asking = _Asking(summarizer, ledger.meter.text, problem, input_tokens, seconds)
+    made: dict[Handle, Rewrite] = {}
+    refused: dict[str, None] = {}
+    for shown, text in large:
+        said, why = await asking.about(text, ledger.meter.text(shown.text))
+        line = digest(shown.target, text, said)
+        if not why and ledger.meter.text(line) > ledger.meter.text(shown.text):
+            why = "it is longer than the preview"
+        if why:
+            refused[why] = None
+        else:
+            sources = tuple(united((*said_at, run_of(shown.target))))
+            made[shown.target] = replace(shown, text=line, sources=sources, trust=Trust.MODEL)
+        if asking.down:
+            break
     return replace(
         found,
-        composed=shown,
-        places=tuple(texts),
+        composed=await aside(partial(_shown, composed, made, ledger)) if made else composed,
+        places=tuple(made),
+        refused=tuple(refused),
         requests=asking.requests,
         model=asking.model,
         usages=tuple(asking.usages),
+        down=asking.down,
     )
 
 
@@ -142,19 +167,18 @@ def _large(view: View, composed: Composed, ledger: Ledger, beyond: int) -> list[
 
 
 def _text(block: Block, ledger: Ledger) -> str:
-    """Give an output as it was recorded; empty where it is none."""
-    content: Content | None = block.content
-    if block.reason is not None and block.origin is not None and ledger.sources is not None:
-        content = ledger.sources(block.origin)
+    """Give an output as it was recorded; empty where it is none, or only what stands for it can be had."""
+    content = block.content if block.reason is None else original(block, ledger.sources)
     return content.text() if isinstance(content, ToolResultContent) else ""
 
 
-def _problem(view: View, ledger: Ledger) -> str:
-    """Give the user's goal, what must or must not be, and his newest ask."""
-    recorder = Recorder(sources=ledger.sources).take(view.exchanges)
-    known = ledger.reading(view).constraints.applied(recorder.facts())
-    wants = Facts(goal=known.goal, rules=known.rules, asks=known.asks[-1:])
-    return "" if wants == Facts() else told(wants, _PROBLEM, _PREFACE, ledger.meter.text)
+def _problem(view: View, ledger: Ledger, limit: int) -> tuple[str, tuple[Run, ...]]:
+    """Give what the user wants, and the entries that say so; nothing where that is too much for somebody who reads so much at once."""
+    wanted = wants(view, ledger.reading(view))
+    problem = "" if wanted == Facts() else told(wanted, _PROBLEM, _PREFACE, ledger.meter.text)
+    if not problem or ledger.meter.text(problem) * _ANSWER > limit:
+        return "", ()
+    return problem, tuple(places(wanted, view))
 
 
 class _Asking:
@@ -168,7 +192,8 @@ class _Asking:
         self._count = count
         self._limit = limit
         self._seconds = seconds
-        self._problem = problem if count(problem) * _ANSWER <= limit else ""
+        self._problem = problem
+        self.down = False
         self.requests = 0
         self.model = ""
         self.usages: list[Usage] = []
@@ -210,6 +235,7 @@ class _Asking:
         self.requests += 1
         answer = await tried(self._ask, request, self._seconds)
         if isinstance(answer, str):
+            self.down = True
             return "", answer
         self.model = answer.model
         self.usages += [] if answer.usage is None else [answer.usage]
@@ -224,27 +250,21 @@ class _Asking:
 # --- into the view ------------------------------------------------------------------------------------------------------------------------
 
 
-def _shown(composed: Composed, texts: Mapping[Handle, str], ledger: Ledger) -> Composed:
+def _shown(composed: Composed, made: Mapping[Handle, Rewrite], ledger: Ledger) -> Composed:
     """Put digests in the place of previews."""
     plan = composed.plan
-    rewrites = tuple(replace(each, text=texts[each.target]) if each.target in texts else each for each in plan.rewrites)
-    view = replace(composed.view, exchanges=tuple(_exchanges(composed.view, texts)))
+    rewrites = tuple(made.get(each.target, each) for each in plan.rewrites)
+    view = replace(composed.view, exchanges=tuple(_exchanges(composed.view, made)))
     return replace(composed, view=view, plan=replace(plan, rewrites=rewrites), after=ledger.meter.view(view))
 
 
-def _exchanges(view: View, texts: Mapping[Handle, str]) -> Iterator[Exchange]:
+def _exchanges(view: View, made: Mapping[Handle, Rewrite]) -> Iterator[Exchange]:
     for exchange in view.exchanges:
-        if any(block.origin in texts for block in exchange.blocks()):
+        if any(block.origin in made for block in exchange.blocks()):
             turns = tuple(
-                replace(turn, blocks=tuple(_block(block, texts) for block in turn.blocks)) for turn in exchange.turns
+                replace(turn, blocks=tuple(as_rewritten(block, made) for block in turn.blocks))
+                for turn in exchange.turns
             )
             yield replace(exchange, turns=turns)
         else:
             yield exchange
-
-
-def _block(block: Block, texts: Mapping[Handle, str]) -> Block:
-    text = None if block.origin is None else texts.get(block.origin)
-    if text is None or not isinstance(block.content, TextContent | ToolResultContent):
-        return block
-    return replace(block, content=block.content.model_copy(update={"content": text}))

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from palaver.context.compose import Composed
 from palaver.context.ground import asks
 from palaver.context.ledger import Ledger
-from palaver.context.record.carried import begun, sources_of
+from palaver.context.record.carried import begun, sources_of, united
 from palaver.context.record.facts import Facts
-from palaver.context.record.recorder import Recorder
+from palaver.context.record.recorder import Recorder, original
 from palaver.context.record.running import SHARE, outdated, running
 from palaver.context.record.telling import told
-from palaver.context.summary.breaker import Breaker
+from palaver.context.summary.breaker import FAILED_TOO_OFTEN, Breaker
 from palaver.context.summary.request import HEADINGS, SummaryRequest, escaped
 from palaver.context.summary.retention import Left
 from palaver.context.summary.transcript import pieces, transcript
-from palaver.log import Handle, Run
+from palaver.context.summary.wants import places, run_of, wants
+from palaver.log import Run
 from palaver.messages import Content, TextContent, ToolResultContent
 from palaver.messages.said import words_of
 from palaver.tokens import Budget
@@ -159,7 +160,7 @@ class Task:
             return "nothing new was left out"
         if self.free < _LEAST:
             return "there is no room"
-        return self.hindered if self.wanted.breaker.closed(self.composed.tokens_before) else "it failed too often"
+        return self.hindered if self.wanted.breaker.closed(self.composed.tokens_before) else FAILED_TOO_OFTEN
 
     @property
     def count(self) -> Callable[[str], int]:
@@ -209,15 +210,10 @@ class Task:
 
     def _preface(self, limit: int) -> str:
         """Give the user's goal, what must or must not be, and his newest ask: all of it may stay in the view, and so not be told."""
-        wants = self._wants()
-        if wants == Facts():
+        wanted = wants(self.start, self.ledger)
+        if wanted == Facts():
             return ""
-        return told(wants, _WHAT_HE_WANTS, min(_PREFACE, limit // _PREFACE_SHARE), self.count)
-
-    def _wants(self) -> Facts:
-        recorder = Recorder(sources=self.ledger.sources).take(self.start.exchanges)
-        known = self.ledger.constraints.applied(recorder.facts())
-        return Facts(goal=known.goal, rules=known.rules, asks=known.asks[-1:])
+        return told(wanted, _WHAT_HE_WANTS, min(_PREFACE, limit // _PREFACE_SHARE), self.count)
 
     def read(self, *, of_view: bool) -> tuple[Run, ...]:
         """Give the entries whose words a summariser was given, those that leave last: with the erasure of one of them goes what it made of it.
@@ -227,17 +223,14 @@ class Task:
         left = {run for exchange in self.gone if not exchange.derived for run in exchange.runs}
         derived = tuple(exchange for exchange in self.gone if exchange.derived)
         own = sources_of([exchange for exchange in self.gone if not exchange.derived])
-        wants = self._wants()
-        said = (*wants.rules, *wants.asks, *(() if wants.goal is None else (wants.goal,)))
-        runs = [*sources_of(derived), *(_run(Handle.parse(one.at)) for one in said if one.at)]
-        runs += (_run(one.at) for one in self.view.constraints if one.stands)
+        runs = [*sources_of(derived), *places(wants(self.start, self.ledger), self.view)]
         if (anew := self.wanted.anew) is not None:
             runs += sources_of(anew.exchanges)
         if of_view:
             runs += sources_of([each for each in self.view.exchanges if left.isdisjoint(each.runs)])
             for block in self.view.system:
-                runs += block.sources if block.origin is None else (_run(block.origin),)
-        return (*_united(runs), *own)
+                runs += block.sources if block.origin is None else (run_of(block.origin),)
+        return (*united(runs), *own)
 
     def _facts(self) -> Facts:
         dropped = [drop.index for drop in self.composed.plan.drops]
@@ -252,7 +245,7 @@ class Task:
         """Give the texts that leave, the newest first, and last what the summary before said of earlier ones."""
         for exchange in reversed(self.gone):
             for block in () if exchange.derived else reversed(tuple(exchange.blocks())):
-                content = self._recorded(block) or block.content
+                content = self._recorded(block)
                 yield Left(words_of(content), output=isinstance(content, ToolResultContent))
         yield Left(self.before)
 
@@ -261,32 +254,12 @@ class Task:
         yield self.before
         yield from self.told
         for block in (*self.view.system, *(block for x in self.view.exchanges for block in x.blocks())):
-            yield words_of(self._recorded(block) or block.content)
+            yield words_of(self._recorded(block))
             yield block.facts
 
-    def _recorded(self, block: Block) -> Content | None:
-        """Give a block that is shown in another form as it was recorded, where that can be read."""
-        if block.reason is None or block.origin is None or self.ledger.sources is None:
-            return None
-        return self.ledger.sources(block.origin)
-
-
-def _run(place: Handle) -> Run:
-    return Run(dialog=place.dialog, start=place.seq, stop=place.seq + 1)
-
-
-def _united(runs: Iterable[Run]) -> Iterator[Run]:
-    """Give runs without what they have twice, in order: from summary to summary there are no more of them than there are gaps."""
-    before: Run | None = None
-    for run in sorted(runs, key=lambda one: (one.dialog, one.start)):
-        if before is None or before.dialog != run.dialog or before.stop < run.start:
-            if before is not None:
-                yield before
-            before = run
-        elif run.stop > before.stop:
-            before = Run(dialog=run.dialog, start=before.start, stop=run.stop)
-    if before is not None:
-        yield before
+    def _recorded(self, block: Block) -> Content:
+        """Give a block as it was recorded, where it is shown in another form and can be read."""
+        return original(block, self.ledger.sources) or block.content
 
 
 def _told(final: View, gone: Sequence[Exchange], books: Ledger, anew: View | None) -> tuple[str, ...]:

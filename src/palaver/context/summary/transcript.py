@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from palaver.context.record.recorder import Sources
+from palaver.context.record.recorder import Sources, original
 from palaver.context.texts import kept_ends
 from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
 from palaver.view import Block, Exchange, Turn
@@ -27,7 +27,7 @@ def transcript(exchanges: Iterable[Exchange], sources: Sources | None = None) ->
 def _lines(exchange: Exchange, sources: Sources | None) -> Iterator[str]:
     for turn in exchange.turns:
         for block in turn.blocks:
-            said = _said(block, _recorded(block, sources), output=_observed(turn, block))
+            said = _said(block, original(block, sources) or block.content, output=_observed(turn, block))
             if said:
                 yield (
                     f"{_who(turn, block)} [{block.origin}]: {said}"
@@ -43,12 +43,6 @@ def _who(turn: Turn, block: Block) -> str:
 def _observed(turn: Turn, block: Block) -> bool:
     """Tell whether a user's turn says what a tool gave back, in a text protocol."""
     return turn.role is Role.USER and block.speaker is Speaker.TOOL
-
-
-def _recorded(block: Block, sources: Sources | None) -> Content:
-    if block.reason is None or block.origin is None or sources is None:
-        return block.content
-    return sources(block.origin) or block.content
 
 
 def _said(block: Block, content: Content, *, output: bool) -> str:

@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from palaver.errors import UnknownHandle
 from palaver.ids import DialogId
-from palaver.log import Header
+from palaver.log import NOTHING, Header
+from palaver.session.reading.erased import tells_of_erasure
 from palaver.store.blocks import in_block, tells_blocks
 from palaver.store.protocol import Store
 from palaver.tools.locks import OwnLock
@@ -48,7 +49,7 @@ class Ending:
     No lock is held while the store is asked.
 
     Attributes:
-        undone: How often something that was known was not there any more: nothing counts that was made of it.
+        undone: How often something that was known was not there any more, or was erased: nothing counts that was made of it.
         settled: How often something became sure that had been written, or read, in a block.
     """
 
@@ -62,7 +63,9 @@ class Ending:
         self._lock = OwnLock()
         self.undone = 0
         self.settled = 0
-        self._begin_with(store.last(dialog_id))
+        last = store.last(dialog_id)
+        self._looked = NOTHING.seq if in_block(store) else last.seq  # how far was looked for erasures
+        self._begin_with(last)
 
     # --- what is known ------------------------------------------------------------------------------------------------------------
 
@@ -205,6 +208,25 @@ class Ending:
             else:
                 steps.append(change(steps[-1] if sure is None else sure.joined(*steps[-1])))
 
+    def look(self) -> bool:
+        """Look whether something was erased that the dialog holds, by whomever, since the look before; True where it was: then `undone` counts it.
+
+        Of what others wrote nothing else is taken note of. Costs the headers of what is new since the look before.
+        """
+        inside = in_block(self._store)
+        upto, erased = self._looked, False
+        for header in self._store.headers(self._dialog_id, upto + 1):
+            upto = header.seq
+            if tells_of_erasure(self._store, self._dialog_id, header):
+                erased = True
+                self.added(header)
+        if not inside:  # what this thread alone sees may go again
+            self._looked = upto
+        if erased:
+            with self._lock:
+                self.undone += 1
+        return erased
+
     def reload(self) -> None:
         """Take note of what the store has, unless something is taken note of meanwhile: then it is asked again.
 
@@ -220,6 +242,7 @@ class Ending:
                 if notes != self._notes:
                     continue
                 self._notes += 1
+                self._looked = min(self._looked, now.seq)
                 self.undone += lost
                 if inside:
                     self._blocks[get_ident()] = self._led_to(now)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -12,7 +12,7 @@ from palaver.context import DEFAULT_POLICY, Composed
 from palaver.context.triggers import Figures, grown
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, now
-from palaver.log import Entry, Handle, Node
+from palaver.log import Handle, Node
 from palaver.messages import Content
 from palaver.prompts import Runtime
 from palaver.session.calls.booking import Books, rates_of
@@ -29,7 +29,7 @@ from palaver.session.dialog.branch import Branch
 from palaver.session.dialog.constraining import DialogConstraints
 from palaver.session.dialog.keywords import keywords_of
 from palaver.session.reading.marks import quarantined_in
-from palaver.session.reading.recalling import whole
+from palaver.session.reading.recalling import Originals, whole
 from palaver.store.blocks import require_no_block
 from palaver.store.protocol import Store
 from palaver.tools.aside import aside
@@ -97,12 +97,20 @@ class SeenBranch(Branch):
 
     def _seen(self, at: int | None) -> View:
         """Give everything up to an own entry: from the view before and what came since where there is one, an earlier one by itself."""
+        self._look()
         last = self._last
         upto = last if at in {None, last.seq} else header_at(self.store, self.dialog_id, at)
         folding = self._kept.folding
         if upto.seq >= folding.at:
             return folding.view(upto)
         return fold(self.store, self.dialog_id, upto.seq)
+
+    def _look(self) -> bool:
+        """Let go of what is kept where something was erased, by whomever: an erasure is the one write of others that is taken note of at once."""
+        erased = self._ending.look()
+        if erased:
+            self._tell()
+        return erased
 
     def view(
         self,
@@ -160,13 +168,13 @@ class SeenBranch(Branch):
 
     def _composing(self, policy: PolicyLike, budget: BudgetLike | None, at: int | None, model: str) -> Composing:
         ready = composing(
-            self._seen(at), policy, budget, model, runtime=self.runtime, derive=self.derive, sources=self._recorded
+            self._seen(at), policy, budget, model, runtime=self.runtime, derive=self.derive, sources=self._originals
         )
         return replace(ready, ledger=self._books.measuring(ready.ledger, ready.model))
 
-    def _recorded(self, handle: Handle) -> Content | None:
-        found = self.recall(handle)
-        return None if isinstance(found, Entry) else found
+    @property
+    def _originals(self) -> Callable[[Handle], Content | None]:
+        return Originals(self.store).block
 
     def _booked(self, ready: Composing, when: float | None) -> Composing:
         """Tell a policy with a schedule what the log says of its calls, and what its model costs."""
@@ -185,7 +193,7 @@ class SeenBranch(Branch):
     @property
     def constraints(self) -> DialogConstraints:
         """What the user said must or must not be, as it holds now, with `add` and `remove`. Costs what the view has."""
-        return DialogConstraints(self._seen(None), self._recorded, self.annotate)
+        return DialogConstraints(self._seen(None), self._originals, self.annotate)
 
     def figures(self, *, at: float | None = None, model: str = "") -> Figures:
         """Give what triggers look at (`palaver.context.triggers`), without the provider's word.
@@ -261,6 +269,7 @@ class SeenBranch(Branch):
         Raises:
             InvalidInput: The request was not compiled from a view of this dialog.
         """
+        self._look()
         kept = self._kept
         before = kept.call
         if before is None or kept is not self._kept:  # another thread has begun a block: the call may be that one's

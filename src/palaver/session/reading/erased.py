@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from palaver.errors import Conflict
 from palaver.ids import DialogId
-from palaver.log import Handle, Reader, entry_at, is_note
+from palaver.log import Handle, Header, Reader, entry_at, is_note
 
-__all__ = ["erased_since", "require_standing", "require_unerased"]
+__all__ = ["erased_since", "require_standing", "require_unerased", "tells_of_erasure"]
 
 
 def erased_since(reader: Reader, dialog_id: DialogId, at: int) -> int | None:
@@ -24,10 +24,14 @@ def erased_since(reader: Reader, dialog_id: DialogId, at: int) -> int | None:
         dialog_id: The dialog.
         at: The number of the last own entry that was taken into account, -1 for none.
     """
-    for header in reader.headers(dialog_id, at + 1):
-        if header.kind == "context_edit" and is_note(entry_at(reader, Handle(dialog_id, header.seq))):
-            return header.seq
-    return None
+    return next(
+        (one.seq for one in reader.headers(dialog_id, at + 1) if tells_of_erasure(reader, dialog_id, one)), None
+    )
+
+
+def tells_of_erasure(reader: Reader, dialog_id: DialogId, header: Header) -> bool:
+    """Tell whether an own entry of a dialog says that something it holds was erased; its body is read only where it may."""
+    return header.kind == "context_edit" and is_note(entry_at(reader, Handle(dialog_id, header.seq)))
 
 
 def require_unerased(reader: Reader, dialog_id: DialogId, at: int, what: str, again: str) -> None:

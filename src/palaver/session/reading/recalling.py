@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from palaver.errors import Erased, InvalidHandle, UnknownDialog, UnknownHandle
+from palaver.errors import Erased, InvalidHandle, InvalidInput, NotFound, StoreDamaged, UnknownDialog, UnknownHandle
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Entry, Handle, Inbox, Instructions, LateResult, MessageEntry, decode_entry
 from palaver.messages import Content, TextContent, hydrate
 from palaver.store.protocol import Store
 
-__all__ = ["recall", "whole"]
+__all__ = ["Originals", "recall", "whole"]
 
 _ID_DIGITS = 32
 
@@ -58,6 +58,33 @@ def recall(store: Store, session_id: SessionId, handle: Handle | str) -> Entry |
     if place.block >= len(blocks):
         raise UnknownHandle(str(place), hint=f"The entry has {len(blocks)} blocks.")
     return blocks[place.block]
+
+
+class Originals:
+    """Blocks as they were recorded, for whoever plans: their words, and what is recorded of media, whose bytes nobody needs before a request.
+
+    An entry is read once while this lives, which is for one plan: what is erased after that is looked for when the plan is committed.
+    """
+
+    def __init__(self, store: Store) -> None:
+        """Read nothing yet."""
+        self._store = store
+        self._known: dict[Handle, tuple[Content, ...]] = {}
+
+    def block(self, handle: Handle) -> Content | None:
+        """Give a block; None where it was erased or cannot be had: whoever asks goes by what the view shows then."""
+        place = handle._replace(block=None)
+        blocks = self._known.get(place)
+        if blocks is None:
+            blocks = self._known[place] = self._read(place)
+        return None if handle.block is None or handle.block >= len(blocks) else blocks[handle.block]
+
+    def _read(self, place: Handle) -> tuple[Content, ...]:
+        try:
+            entry = decode_entry(self._store.body(place.dialog, place.seq))
+        except (Erased, NotFound, StoreDamaged, InvalidInput):  # gone, lost, or no entry any more
+            return ()
+        return () if entry.erased is not None and not entry.erased.part else _blocks(entry)
 
 
 def _blocks(entry: Entry) -> tuple[Content, ...]:
