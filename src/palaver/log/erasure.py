@@ -196,7 +196,7 @@ def _attempt(data: object, suspect: Callable[[Derived | BranchSummary], bool]) -
         found["why"] = ERASED
     summary = data.get("summary")
     if isinstance(summary, Mapping):
-        said = {"refused": ERASED, "invented": ()}
+        said = {"refused": ERASED, "invented": (), "undigested": ()}
         found["summary"] = {**summary, **{name: gone for name, gone in said.items() if summary.get(name)}}
     return found if found != data and suspect(Derived(text="")) else data
 

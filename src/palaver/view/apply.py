@@ -72,7 +72,7 @@ def apply(view: View, plan: Plan, applied: Applied | None = None) -> View:
     changes = rewrites | {change.target: change for change in plan.removes}
     kept = {index: exchange for index, exchange in enumerate(view.exchanges) if index not in dropped}
     _all_met(view, plan, kept.values())
-    system = tuple(_as_rewritten(block, rewrites) for block in view.system)
+    system = tuple(as_rewritten(block, rewrites) for block in view.system)
     known = applied or Applied()
     first = 0 if system != view.system else _first_change(view, plan, kept, changes)
     outdated = [range(each.before, each.since) for each in plan.inserts if each.since is not None]
@@ -143,7 +143,8 @@ def _all_met(view: View, plan: Plan, kept: Iterable[Exchange]) -> None:
             raise InvalidInput(message)
 
 
-def _as_rewritten(block: Block, changes: Mapping[Handle, _Change]) -> Block:
+def as_rewritten(block: Block, changes: Mapping[Handle, _Change]) -> Block:
+    """Give a block as a plan shows it: itself, where it is not among those that the plan shows in another form."""
     change = None if block.origin is None else changes.get(block.origin)
     if not isinstance(change, Rewrite):
         return block
@@ -163,7 +164,7 @@ def _changed(exchange: Exchange, changes: Mapping[Handle, _Change]) -> Exchange:
     turns = []
     for turn in exchange.turns:
         kept = (block for block in turn.blocks if not (block.origin and isinstance(changes.get(block.origin), Remove)))
-        shown = tuple(_as_rewritten(block, changes) for block in kept)
+        shown = tuple(as_rewritten(block, changes) for block in kept)
         if not shown:
             message = f"the plan removes every block of a {turn.role.value} turn: drop the exchange instead"
             raise InvalidInput(message)

@@ -6,7 +6,7 @@ the conversation began, not where the view does (design, decision 8).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from palaver.context.ground import GONE
@@ -15,7 +15,7 @@ from palaver.log import Handle, Run, Span
 from palaver.messages import Role, Speaker
 from palaver.view import Exchange, Plan, View
 
-__all__ = ["begun", "carried", "sources_of"]
+__all__ = ["begun", "carried", "sources_of", "united"]
 
 
 def carried(view: View, plan: Plan, sources: Sources | None = None) -> Plan:
@@ -46,10 +46,11 @@ def _within(exchange: Exchange, told: Sequence[Run]) -> bool:
     runs: tuple[Span | Run, ...] = exchange.runs
     if exchange.derived:
         runs = tuple(run for block in exchange.blocks() for run in block.sources)
-    return bool(told) and all(
-        any(one.dialog == run.dialog and one.start <= run.start and run.stop <= one.stop for one in told)
-        for run in runs
-    )
+    return bool(told) and all(any(_holds(one, run) for one in told) for run in runs)
+
+
+def _holds(one: Run, other: Span | Run) -> bool:
+    return one.dialog == other.dialog and one.start <= other.start and other.stop <= one.stop
 
 
 def _shared(dropped: Sequence[int], plan: Plan, bare: Sequence[int]) -> Mapping[int, list[int]]:
@@ -84,7 +85,10 @@ def _before(span: Span, place: Handle, view: View) -> bool:
 
 
 def sources_of(gone: Sequence[Exchange]) -> tuple[Run, ...]:
-    """Give the entries that something was made from, neighbours as one run; of older records theirs."""
+    """Give the entries that something was made from, neighbours as one run; of older records theirs.
+
+    What a block in another form was made from besides itself stands before them, where it is not among them.
+    """
     runs: list[Run] = []
     for exchange in gone:
         older = (run for block in exchange.blocks() for run in block.sources) if exchange.derived else ()
@@ -94,4 +98,20 @@ def sources_of(gone: Sequence[Exchange]) -> tuple[Run, ...]:
                 runs[-1] = Run(dialog=run.dialog, start=runs[-1].start, stop=max(run.stop, runs[-1].stop))
             else:
                 runs.append(run)
-    return tuple(runs)
+    shown = (block for exchange in gone if not exchange.derived for block in exchange.blocks())
+    beside = {run for block in shown for run in block.sources}
+    return (*united(run for run in beside if not any(_holds(one, run) for one in runs)), *runs)
+
+
+def united(runs: Iterable[Run]) -> Iterator[Run]:
+    """Give runs without what they have twice, in order: from text to text there are no more of them than there are gaps."""
+    before: Run | None = None
+    for run in sorted(runs, key=lambda one: (one.dialog, one.start)):
+        if before is None or before.dialog != run.dialog or before.stop < run.start:
+            if before is not None:
+                yield before
+            before = run
+        elif run.stop > before.stop:
+            before = Run(dialog=run.dialog, start=before.start, stop=run.stop)
+    if before is not None:
+        yield before

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Breaker"]
+__all__ = ["FAILED_TOO_OFTEN", "Breaker"]
+
+FAILED_TOO_OFTEN = "it failed too often"
+"""Why nothing is asked while the breaker is open."""
 
 _FAILURES = 3
 """After so many failures in a row nothing is asked any more (Claude Code: before it had that, 1,279 sessions failed 50 times and more)."""

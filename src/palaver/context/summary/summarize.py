@@ -17,10 +17,11 @@ from palaver.context.record.running import is_line
 from palaver.context.record.telling import untold
 from palaver.context.summary.asking import Heard, heard
 from palaver.context.summary.breaker import Breaker
+from palaver.context.summary.digest import Digested
 from palaver.context.summary.inventions import flagged, invented, mostly_invented
 from palaver.context.summary.request import HEADINGS, Summarizer
 from palaver.context.summary.retention import ENOUGH, Retention, compensation, own_values, retention, values
-from palaver.context.summary.scripts import foreign
+from palaver.context.summary.scripts import foreign, named
 from palaver.context.summary.task import INPUT_TOKENS, Task, Wanted
 from palaver.context.summary.trying import SECONDS
 from palaver.messages import Usage
@@ -48,6 +49,7 @@ class Summarized:
         model: The model that made the summary, as the summariser says; empty where there is none.
         invented: Addresses, paths and identifiers in the summary that nobody said; a line in the view says so.
         usages: What each answer of the summariser read and wrote, as far as its provider says; also of those that were refused.
+        undigested: Why large outputs have no digest although one was wanted, each reason once.
     """
 
     composed: Composed
@@ -59,6 +61,27 @@ class Summarized:
     model: str = ""
     invented: tuple[str, ...] = ()
     usages: tuple[Usage, ...] = ()
+    undigested: tuple[str, ...] = ()
+
+    def with_digests(self, digests: Digested) -> Summarized:
+        """Give the same with what was asked for digests counted; and where there is no summary, why outputs have none of those either.
+
+        One breaker counts both, once for each attempt: what became of the summary decides where one was asked for, else what became of the digests.
+        """
+        breaker = self.breaker
+        if digests.requests and not self.requests:
+            breaker = breaker.after(failed=digests.failed, tokens=self.composed.tokens_before)
+        more = [why for why in digests.refused if why != self.refused]
+        told = f"{self.refused}; of large outputs: {', '.join(more)}" if self.refused and more else self.refused
+        return replace(
+            self,
+            refused=told,
+            breaker=breaker,
+            requests=self.requests + digests.requests,
+            model=self.model or digests.model,
+            usages=(*digests.usages, *self.usages),
+            undigested=digests.refused,
+        )
 
 
 async def summarized(  # noqa: PLR0913 - what a summary is made of and held to
@@ -120,7 +143,7 @@ def _held(task: Task, answer: Heard) -> Summarized:
     if answer.refused:
         return _without(task, answer, answer.refused)
     if script := foreign(answer.text, task.asked()):
-        return _without(task, answer, f"the user writes {script.capitalize()}, and it does not")
+        return _without(task, answer, f"the user writes {named(script)}, and it does not")
     made_up = invented(answer.text, task.said())
     if mostly_invented(answer.text, made_up):
         names = ", ".join(made_up[:3])

@@ -35,6 +35,8 @@ def attempt_of(trigger: Fired, focus: str, summarized: Summarized | None) -> Map
             "failures": summarized.breaker.failures,
             "at": summarized.breaker.at,
         }
+        if summarized.undigested:
+            attempt["summary"]["undigested"] = [why[:_LONGEST] for why in summarized.undigested]
         if summarized.usages:
             attempt["summary"]["usage"] = [thaw(usage) for usage in summarized.usages]
     return attempt

@@ -132,7 +132,9 @@ async def apropose(dialog: Compactable, ready: Composing, wish: CompactionWish) 
     plain = made.composed
     asked = await aside(partial(_asked, dialog, ready, wish, wish.by, plain))
     made, digests = await _with_digests(ready, wish, made, asked)
-    summary = _counted(await _by_model(ready, wish.by, wish, made, asked), digests)
+    summary = await _by_model(ready, wish.by, wish, made, asked)
+    if digests is not None:
+        summary = summary.with_digests(digests)
     held = await aside(partial(or_plain, dialog.store, ready.view, summary, plain, wish.running, asked.breaker))
     return _preview(dialog, ready, wish, made, held, asked.breaker)
 
@@ -142,7 +144,7 @@ async def _with_digests(
 ) -> tuple[_Made, Digested | None]:
     """Have the summariser say what outputs say that the policy would rather have told than shown in part."""
     beyond = _settled(ready.manager, "digest_beyond")
-    if beyond is None or wish.summarizer is None or not asked.breaker.closed(made.composed.tokens_before):
+    if beyond is None or wish.summarizer is None:
         return made, None
     done = await digested(
         ready.view,
@@ -151,21 +153,10 @@ async def _with_digests(
         ready.ledger,
         beyond=beyond,
         input_tokens=asked.input_tokens,
+        breaker=asked.breaker,
         seconds=wish.seconds,
     )
     return replace(made, composed=done.composed), done
-
-
-def _counted(summary: Summarized, digests: Digested | None) -> Summarized:
-    """Give a summary with what was asked for digests counted, too."""
-    if digests is None or not digests.requests:
-        return summary
-    return replace(
-        summary,
-        requests=summary.requests + digests.requests,
-        model=summary.model or digests.model,
-        usages=(*digests.usages, *summary.usages),
-    )
 
 
 def _preview(
