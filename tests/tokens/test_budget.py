@@ -228,6 +228,9 @@ def test_an_impossible_budget_shows_its_division() -> None:
     with pytest.raises(InfeasibleBudget) as caught:
         Budget(max_tokens=4_096, reserve=4_096)
     assert dict(caught.value.breakdown) == {"answer": 4_096, "input": 1}
+    with pytest.raises(InfeasibleBudget) as caught:
+        Budget.parse({"max_tokens": 32_000, "reserve": 32_000}, "gpt-4")
+    assert (caught.value.budget, dict(caught.value.breakdown)) == (8_192, {"answer": 32_000, "input": 1})
 
 
 def test_what_must_be_sent_must_fit() -> None:

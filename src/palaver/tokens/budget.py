@@ -78,14 +78,7 @@ class Budget:
             if getattr(self, name) is not None:
                 _check(name, getattr(self, name), least=0 if name == "max_media" else 1)
         _check("max_tokens", self.max_tokens, least=1)
-        if self.reserve >= self.max_tokens:
-            needed = {"answer": self.reserve, "input": 1}
-            raise InfeasibleBudget(
-                self.max_tokens,
-                sum(needed.values()),
-                needed,
-                hint="Reserve less for the answer, or take a larger window.",
-            )
+        _check_reserve(self.reserve, self.max_tokens)
 
     @property
     def window(self) -> int:
@@ -180,12 +173,17 @@ class Budget:
                 model's window allows; where that is known, it is never exceeded.
             reserve: Tokens for the answer. Unless given, the longest answer, at most a quarter of the window and 16,384.
             safety_buffer: Tokens kept free.
+
+        Raises:
+            InvalidInput: A figure cannot be used.
+            InfeasibleBudget: The answer leaves no token of the model's window for any input.
         """
         info = _info(model)
         if max_tokens is not None:
             _check("max_tokens", max_tokens, least=1)
         if reserve is not None:
             _check("reserve", reserve, least=0)
+            _check_reserve(reserve, info.context_window)
         else:
             reserve = min(info.max_output or _USUAL_ANSWER, _USUAL_ANSWER, info.context_window // _ANSWER_SHARE)
         if max_tokens is None:
@@ -341,6 +339,15 @@ def _check_share(name: str, value: object) -> None:
     """Refuse anything but a number above 0 and up to 1."""
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 1:
         raise InvalidInput(f"{name} is {value!r}.", hint="Give a share of the window: 0 < ratio <= 1.")
+
+
+def _check_reserve(reserve: int, window: int) -> None:
+    """Refuse an answer that leaves no token for any input."""
+    if reserve >= window:
+        needed = {"answer": reserve, "input": 1}
+        raise InfeasibleBudget(
+            window, sum(needed.values()), needed, hint="Reserve less for the answer, or take a larger window."
+        )
 
 
 def _check(name: str, value: object, *, least: int) -> None:

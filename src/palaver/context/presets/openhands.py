@@ -74,8 +74,9 @@ class OpenHands(Preset):
         require(self.parameters, {"max_size": max_size, "keep_first": keep_first, "keep_last": keep_last})
         last = max_size // 2 - keep_first - 1 if keep_last is None else keep_last
         if last <= 0 or keep_first < 0 or keep_first + last + 1 > max_size:
+            ends = f"{keep_first} events in front" + ("" if keep_last is None else f" and {keep_last} at the end")
             raise InvalidInput(
-                f"{keep_first} events in front and {last} at the end are no less than {max_size}.",
+                f"{ends} leave nothing to condense of max_size={max_size}, a summary counted in.",
                 hint="Raise max_size, or keep fewer.",
             )
         self.max_size = max_size
