@@ -1,16 +1,22 @@
 """A compaction that somebody took back: it stays so in the turns that follow, whoever goes on and wherever, until there is a reason."""
 
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver import AutoCompact, MemoryStore, Session, SqliteStore
+from palaver import AutoCompact, MemoryStore, Prompt, Session, SqliteStore, tool
 from palaver.agent import Agent
+from palaver.context import POLICIES
 from palaver.context.triggers import EventCount, Figures, Idle, Tokens, fired
 from palaver.session import Dialog
-from tests.agent.helper import MODEL, scripted
+from palaver.session.calls.composing import PolicyLike, tokens_of
+from palaver.wire import Request, broken_at
+from tests.agent.helper import MODEL, calling, scripted
 from tests.agent.test_compacting import made
 
 WHEN = AutoCompact(triggers=(Tokens(limit=1_500),))
@@ -140,3 +146,100 @@ def test_r19_it_holds_exactly_so_long(lengths: list[int], elsewhere: bool) -> No
         dialog.put_text("word " * length)
         size = dialog.figures(model=MODEL).tokens
         assert (WHEN.due(dialog, MODEL) is not None) == (size >= whole * 1.1)
+
+
+# --- under a context manager that commits by itself -----------------------------------------------------------------------------------
+
+
+@tool
+def cat(path: str) -> str:
+    """Show a file."""
+    return f"{path}\n" + f"a line of {path}\n" * 120
+
+
+def reader(manager: object, turns: int = 4, **words: Any) -> tuple[Agent, list[Request]]:  # noqa: ANN401 - what an agent takes
+    """Give an agent that looked at three files again and again (what it saw before is of no more use) and talks since, and its requests."""
+    asked: list[Request] = []
+
+    def answer(request: Request) -> object:
+        asked.append(request)
+        number = len(asked)
+        return calling("cat", "", f"c{number}", path=f"{number % 3}.py") if number % 6 and talks else "done"
+
+    talks = True
+    prompt = Prompt(path="tester/reader", prompt="You read.", function_list=[cat])
+    agent, _ = scripted(answer, prompt, context_manager=manager, **words)
+    for number in range(turns):
+        turn(agent, f"Look at it, {number}.")
+    talks = False
+    return agent, asked
+
+
+def size(request: Request) -> int:
+    """Give the size of what a request shows."""
+    assert request.view is not None
+    return tokens_of(request.view, MODEL)
+
+
+SCHEDULED = ("palaver", {"type": "scheduled", "policy": "claude-code", "newest": 2})
+
+
+@pytest.mark.parametrize("manager", SCHEDULED, ids=["palaver", "scheduled"])
+@pytest.mark.parametrize("by_hand", [True, False])
+def test_r19_it_holds_under_a_schedule(manager: PolicyLike, by_hand: bool) -> None:
+    """What somebody took back, his own compaction or the schedule's, is sent whole and not committed again; when it has grown by a tenth, it is."""
+    agent, asked = reader(manager)
+    dialog = agent.current_dialog.reload()
+    assert made(agent)
+    if by_hand:
+        dialog.compact(budget=2_000, model=MODEL).approve()
+    dialog.undo()
+    whole, commits, begun = dialog.figures(model=MODEL).tokens, len(made(agent)), len(asked)
+    assert [turn(agent) for _ in range(5)] == [commits] * 5
+    assert all(whole < size(one) < whole * 1.1 for one in asked[begun:])
+    assert all(broken_at(one, other) is None for one, other in pairwise(asked[begun:]))
+    told = agent.current_dialog.compose(manager, model=MODEL)
+    assert told.held
+    assert told.plan.notes[-1].startswith("schedule: held")
+    assert turn(agent, "word " * (whole // 9)) > commits
+    assert size(asked[-1]) < whole
+
+
+def test_r19_it_holds_under_a_schedule_in_another_process_and_in_a_fork(tmp_path: Path) -> None:
+    """Read from the log: whoever opens the session, or forks it, and lets an agent go on."""
+    for fork in (False, True):
+        with SqliteStore(tmp_path / f"{fork}.db") as store:
+            agent, _ = reader("palaver", store=store)
+            agent.current_dialog.reload().undo()
+            name = agent.current_dialog.session_id
+        with SqliteStore(tmp_path / f"{fork}.db") as store:
+            dialog = Session.open(name, store).root
+            whole = dialog.figures(model=MODEL).tokens
+            again, asked = reader("palaver", 0, store=store)
+            again.adopt("other", dialog.fork() if fork else dialog)
+            commits = len(made(again))
+            assert turn(again) == commits
+            assert size(asked[-1]) > whole
+
+
+def test_r19_want_of_room_ends_it() -> None:
+    """A budget of each request that does not hold what was taken back: it is kept, and what is left out for it is written down."""
+    agent, asked = reader("palaver", budget=9_000)
+    dialog = agent.current_dialog.reload()
+    while dialog.figures(model=MODEL).tokens <= 9_000:
+        dialog.undo()
+    commits = len(made(agent))
+    assert turn(agent) == commits + 1
+    assert size(asked[-1]) <= 9_000
+
+
+@pytest.mark.parametrize("manager", sorted(POLICIES))
+def test_r19_nothing_is_written_behind_an_undo_by_whatever_shapes_requests(manager: str) -> None:
+    """Every policy, with a window that holds the view: turns behind an undo add no compaction."""
+    agent, asked = reader(manager, 2)
+    dialog = agent.current_dialog.reload()
+    dialog.compact(budget=1_500, model=MODEL).approve()
+    dialog.undo()
+    commits = len(made(agent))
+    assert [turn(agent) for _ in range(2)] == [commits] * 2
+    assert asked
