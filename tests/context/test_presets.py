@@ -334,9 +334,9 @@ def test_a_condensation_that_makes_no_progress_is_not_made() -> None:
 
 def test_sizes_that_leave_nothing_to_condense_are_refused() -> None:
     """As the original does: keep_first must be less than half of max_size."""
-    with pytest.raises(InvalidInput, match="^4 events in front leave nothing to condense of max_size=8"):
+    with pytest.raises(InvalidInput, match=r"^4 events in front leave nothing to condense of max_size=8"):
         OpenHands(max_size=8, keep_first=4)
-    with pytest.raises(InvalidInput, match="^1 events in front and 7 at the end leave nothing"):
+    with pytest.raises(InvalidInput, match=r"^1 events in front and 7 at the end leave nothing"):
         OpenHands(max_size=8, keep_first=1, keep_last=7)
 
 
