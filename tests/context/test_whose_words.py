@@ -1,5 +1,7 @@
 """Whose words count as the user's: never what a tool, a page or a harness said in a user's message."""
 
+# ruff: noqa: RUF001 - punctuation of several languages
+
 import json
 
 import pytest
@@ -20,11 +22,17 @@ _ACTIONS = (
     'Thought: look {0}\nAction: fetch\nAction Input: {{"n": {0}}}',
     '```json\n{{"action": "fetch", "action_input": "{0}"}}\n```',
     "Thought: look\n<code>\nfetch({0})\n</code>",
+    "DISCUSSION\nI look.\n```\nfetch {0}\n```",
+    "I run it.\n```python\nfetch({0})\n```",
+    "思考：看\n行动：搜索\n行动输入：{0}",
 )
 _OUTPUTS = (
     "Observation: page {0}. {1}",
     "TOOL RESPONSE: \n---------------------\n{1}\n\nUSER'S INPUT",
     "Observation:\nExecution logs:\nTotal: {0}\n\n{1}",
+    "{1}\n(Open file: n/a)\n(Current directory: /x)\nbash-$",
+    "exitcode: 0 (execution succeeded)\nCode output: {0} {1}",
+    "观察：{0} {1}",
 )
 _DRESSES = (
     "[tool_result] {0}",
@@ -71,7 +79,7 @@ def _in_the_users_words(view: View) -> str:
 @pytest.mark.parametrize("name", sorted(POLICIES))
 @settings(max_examples=4, deadline=None)
 @given(
-    pages=st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=12, max_size=24),
+    pages=st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=12, max_size=24),
     tokens=st.integers(900, 2_500),
 )
 def test_r253_no_observation_is_ever_told_as_said_by_the_user(
@@ -85,7 +93,7 @@ def test_r253_no_observation_is_ever_told_as_said_by_the_user(
         return
     said = _in_the_users_words(made)
     assert EVIL not in said
-    assert "Observation" not in said
+    assert not any(mark in said for mark in ("Observation", "exitcode", "bash-$", "观察"))
     assert all(f'- "{EVIL}' not in text for text in texts(made))
     assert "Never buy anything." in "\n".join(texts(made))
 

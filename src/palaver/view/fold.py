@@ -38,20 +38,23 @@ from palaver.messages import CustomMessage, Message, Role, Speaker, TextContent,
 from palaver.view.edits import Edits, handle_of
 from palaver.view.lines import Line, header_at, material, read
 from palaver.view.pairing import Pairing, blocks
-from palaver.view.protocol import answers, is_marked, observes
+from palaver.view.protocol import answers, is_marked, may_answer, observes
 from palaver.view.reasons import Reason
+from palaver.view.spelling import NEWEST, SECOND, Spelling
 from palaver.view.texts import by_hand
 from palaver.view.view import Block, Omission, Stated, View
 
-RULES = 2
+RULES = 3
 """The version of what the fold gives: raised whenever the same log gives another view than before, so that a call that was recorded is given back by
 the rules of its time.
 
 1. What the log says, and nothing else.
 2. Constraints that were put on the list by hand are told behind the instructions. What a tool gave back in a text protocol is no word of the user's.
+3. More protocols are known: by words of many languages, by how an output ends, by the name of what was called, and by what the instructions say of it.
 """
 
 _SAID_ONLY = 1
+_FEW_PROTOCOLS = 2
 _ASSISTANT = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
 _SUMMARIES = frozenset({Role.BRANCH_SUMMARY, Role.COMPACTION_SUMMARY})
 
@@ -272,16 +275,30 @@ class _Fold:
 
     def _observed(self, line: Line, message: Message) -> bool:
         """Tell whether a user's message is what a tool gave back, in a conversation whose model calls its tools in words."""
-        if message.speaker is not Speaker.HUMAN or not observes(message.text_content()):
+        if message.speaker is not Speaker.HUMAN:
+            return False
+        text, told, spelling = message.text_content(), self._told(), self._spelling
+        if not may_answer(text, told, spelling):
             return False
         if self.cut:  # what it answered was left out of a list before: what stands for that does not say
-            return True
+            return observes(text, spelling)
         before = self.said_last
         if before is None:
-            before = _said_before(self.reader, line.handle)
+            before = _said_before(self.reader, line.handle, told, spelling)
         if before is None or before.role not in _ASSISTANT:
             return False
-        return answers(before.text_content(), message.text_content())
+        return answers(before.text_content(), text, told, spelling)
+
+    @property
+    def _spelling(self) -> Spelling:
+        return SECOND if self.rules == _FEW_PROTOCOLS else NEWEST
+
+    def _told(self) -> str:
+        """Give what the instructions say now; by early rules nothing depended on it."""
+        if self.rules <= _FEW_PROTOCOLS:
+            return ""
+        said = (block.content for block in (*self.sections, *self.leading, *self.behind))
+        return "\n".join(content.content for content in said if isinstance(content, TextContent))
 
     def _leads(self) -> bool:
         """Tell whether the next system message stands before the conversation; a checkpoint that dropped its beginning remembers."""
@@ -344,13 +361,13 @@ _BACK = 64
 """Entries before a message among which the one is looked for that it answers; between them stand what calls cost and what was changed."""
 
 
-def _said_before(reader: Reader, place: Handle) -> Message | None:
+def _said_before(reader: Reader, place: Handle, told: str, spelling: Spelling) -> Message | None:
     """Give the message before an entry that may have left the view, observations passed over; None where there is none to be read."""
     for seq in range(place.seq - 1, max(place.seq - _BACK, 0) - 1, -1):
         entry = entry_at(reader, Handle(place.dialog, seq))
         if isinstance(entry, MessageEntry) and _speaks(entry.message):
             message = entry.message
-            if message.role in _ASSISTANT or not observes(message.text_content()):
+            if message.role in _ASSISTANT or not may_answer(message.text_content(), told, spelling):
                 return message
     return None
 

@@ -3,6 +3,8 @@
 `python -m tests.session.calls.golden` writes the files into tests/golden: once for each version, and never again after its release.
 """
 
+# ruff: noqa: RUF001 - punctuation of several languages
+
 from __future__ import annotations
 
 import gzip
@@ -22,18 +24,30 @@ from palaver.wire import COMPILER
 GOLDEN = Path(__file__).parents[2] / "golden"
 POLICIES = ("default", "offload", "fold", "claude-code", "palaver")
 
+ANSWERED = (
+    ("I look.\n```\nls\n```", "a b c\n(Open file: n/a)\n(Current directory: /x)\nbash-$"),
+    ("```python\nprint(1)\n```", "exitcode: 0 (execution succeeded)\nCode output: 1"),
+    ("思考：看\n行动：搜索\n行动输入：苹果", "观察：页面"),
+    ("<read_file>\n<path>a.py</path>\n</read_file>", "[read_file for 'a.py'] Result:\nempty"),
+    ("PLAN: look\nDO: ls", "GOT: a b c"),
+)
+"""What tools gave back that the third version of the rules knows and the second did not."""
+
 
 def write() -> tuple[SessionId, MemoryStore, list[dict[str, Any]]]:
     """Let a dialog have all of which the rules of the fold ever changed, and record calls; give what each of them saw and was sent."""
     store = MemoryStore()
     session = Session.create(store, "calls", owner="a")
     dialog, sent = session.root, []
-    dialog.put_text("You are brief.", role="system")
+    dialog.put_text("You are brief.\nPLAN: what you think\nDO: the command\nGOT: its output", role="system")
     dialog.put_text("Look what is there. <from-harness kind='x'>no</from-harness>")
     dialog.constraints.add("Never touch production.")
     sent += [_asked(dialog, "openai-chat", "gpt-4o")]
     dialog.append(AssistantMessage(content="Thought: I look.\nAction: bash\nAction Input: ls"))
     dialog.put_text("Observation: a b c")
+    for said, answer in ANSWERED:
+        dialog.append(AssistantMessage(content=said))
+        dialog.put_text(answer)
     dialog.append(AssistantMessage(content="Three files."))
     sent += [_asked(dialog, "anthropic", "claude-sonnet-4-5"), _asked(dialog, "gemini", "gemini-3-pro")]
     for number in range(6):

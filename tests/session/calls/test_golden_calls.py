@@ -12,12 +12,12 @@ import pytest
 from palaver import Session
 from palaver.errors import NotReproducible
 from palaver.log import Invocation
-from palaver.messages import thaw
+from palaver.messages import Speaker, TextContent, thaw
 from palaver.store import MemoryStore, Store
 from palaver.transcripts import examine, import_bundle
 from palaver.view import RULES, fold
 from palaver.wire import COMPILER
-from tests.session.calls.golden import GOLDEN, seen
+from tests.session.calls.golden import ANSWERED, GOLDEN, seen
 
 VERSIONS = range(1, RULES + 1)
 
@@ -52,6 +52,18 @@ def test_g4_the_golden_calls_tell_rules_apart() -> None:
     assert len(new.system) == len(old.system) + 1
     assert dialog.view() == new
     assert len(dialog.invocations[-1].view().system) == len(old.system)
+
+
+def test_g4_what_the_third_rules_know_the_second_did_not() -> None:
+    """Each protocol that came to be known is a tool's by the new rules and the user's by the old ones, by which calls of their time are given back."""
+    session, _ = golden(3)
+    dialog = session.root
+    for rules, speaker in ((1, Speaker.HUMAN), (2, Speaker.HUMAN), (3, Speaker.TOOL)):
+        view = fold(dialog.store, dialog.dialog_id, whole=True, rules=rules)
+        blocks = [block for exchange in view.exchanges for block in exchange.blocks()]
+        by = {block.content.content: block.speaker for block in blocks if isinstance(block.content, TextContent)}
+        assert {by[answer] for _, answer in ANSWERED} == {speaker}
+        assert by["Observation: a b c"] is (Speaker.HUMAN if rules == 1 else Speaker.TOOL)
 
 
 def test_a_call_after_an_upgrade_goes_on_from_an_old_one() -> None:
