@@ -27,29 +27,74 @@ from palaver.session.compaction.attempts import attempt_of, rejection
 from palaver.tools.aside import aside
 from palaver.wire import Call
 
-__all__ = ["NOT_THE_POLICYS", "approved", "compact_if_due", "policy_failed", "previewed"]
+__all__ = ["NOT_THE_POLICYS", "committed", "compact_if_due", "first_line", "policy_failed", "previewed", "record_once"]
 
 _Made = TypeVar("_Made")
+
+
+_PLANS = 3
+"""So often a view is planned before one call of the model, if somebody writes each time before it is committed; the last time without a summariser,
+which takes long and is paid for."""
 
 
 async def compact_if_due(run: Run) -> None:
     """Commit a smaller view, if a trigger fires and there is one worth it. Whatever cannot be done, the turn goes on as it is.
 
-    Where a policy of the caller's raises, that is recorded, and the default policy decides.
+    Where a policy of the caller's raises, that is recorded, and the default policy decides. What cannot be committed is recorded, too: where
+    a summary is in it the plan that code makes is committed in its place; where somebody compacted or erased something meanwhile, it is planned anew.
     """
     how = run.settings.compact
-    if how is None:
-        return
+    for left in reversed(range(_PLANS)):
+        if how is None:
+            return
+        how = await _left_to_do(run, how if left else replace(how, summarizer=None))
+
+
+async def _left_to_do(run: Run, how: AutoCompact) -> AutoCompact | None:
+    """Compact, if it is due; how to go on where that came to nothing, and None where there is nothing more to do."""
+    asked = Fired(Own.name, "a view was to be made smaller")
     try:
         cause = await _due(run, how)
-        if cause is None:
-            return
-        preview = await _or_previewed(run, how, cause)
-        if preview.worthwhile:
-            await approved(run, preview)
-    except (Conflict, InfeasibleBudget, InvalidInput):
-        # somebody else compacted meanwhile; or nothing can be left out, and then the provider has the last word
+        preview = None if cause is None else await _or_previewed(run, how, cause)
+    except InfeasibleBudget:  # nothing can be left out, and the provider has the last word
+        return None
+    except (Conflict, InvalidInput) as error:  # the default policy's, too
+        await policy_failed(run, asked, error)
         run.dialog.reload()
+        return None
+    if preview is None:
+        return None
+    plain = replace(how, summarizer=None) if preview.summary else None
+    if not preview.worthwhile:
+        if preview.summarized is not None and preview.summarized.requests:
+            await aside(partial(preview.fail, "it would not be smaller"))
+        return plain
+    fault = await committed(run, preview)
+    return how if isinstance(fault, Conflict) else plain if fault is not None else None
+
+
+async def committed(run: Run, preview: CompactionPreview) -> Conflict | InvalidInput | None:
+    """Commit a smaller view, and give what stood in the way, which is recorded: a conflict with somebody else, or that it cannot be written down.
+
+    That it cannot counts as a failure of the summariser where a summary is in it. Without one it is recorded once in a call of the agent.
+    """
+    try:
+        await _approved(run, preview)
+    except Conflict as error:
+        if preview.summarized is not None and preview.summarized.requests:  # whoever was asked is paid all the same
+            await aside(partial(preview.reject, error.message))
+        fault: Conflict | InvalidInput = error
+    except InvalidInput as error:
+        why = f"the view could not be committed: {first_line(error.message)}"
+        if preview.summary or why not in run.faults:
+            run.faults.add(why)
+            await aside(partial(preview.fail, why))
+        fault = error
+    else:
+        return None
+    run.dialog.reload()
+    run.look()
+    return fault
 
 
 async def _due(run: Run, how: AutoCompact) -> Fired | None:
@@ -87,14 +132,19 @@ _LONGEST = 200
 """Characters of what a policy says of its failure that are recorded: it may quote the whole view."""
 
 
-def _first_line(text: str) -> str:
+def first_line(text: str) -> str:
+    """Give the first line of what is recorded of a failure, cut where it is long."""
     line = next(iter(text.splitlines()), "")
     return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}…"
 
 
 async def policy_failed(run: Run, cause: Fired, error: Exception) -> None:
     """Have the log say that a policy of the caller's raised, or gave what is no plan; once in a call of the agent, however often it does."""
-    why = f"the policy raised {type(error).__name__}: {_first_line(str(error))}"
+    await record_once(run, cause, f"the policy raised {type(error).__name__}: {first_line(str(error))}")
+
+
+async def record_once(run: Run, cause: Fired, why: str) -> None:
+    """Have the log say why no smaller view was committed; once in a call of the agent, however often it comes to that."""
     if why in run.faults:
         return
     run.faults.add(why)
@@ -110,7 +160,7 @@ async def previewed(run: Run, how: AutoCompact, cause: Fired) -> CompactionPrevi
     return await how.apreview(run.dialog, run.settings.model, cause)
 
 
-async def approved(run: Run, preview: CompactionPreview) -> None:
+async def _approved(run: Run, preview: CompactionPreview) -> None:
     """Commit it, and tell whoever listens."""
     await aside(preview.approve)
     run.look()

@@ -9,14 +9,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from palaver.agent.auto_compact import AutoCompact
-from palaver.agent.compacting import NOT_THE_POLICYS, approved, policy_failed, previewed
+from palaver.agent.compacting import NOT_THE_POLICYS, committed, policy_failed, previewed
 from palaver.agent.run import Run
 from palaver.agent.seeing import seen
 from palaver.agent.working import LAST, uncut
 from palaver.context import Meter
 from palaver.context.floor import floor
 from palaver.context.triggers import Fired, Overflow
-from palaver.errors import Conflict, ContextOverflow, InfeasibleBudget, InvalidInput, ModelCallFailed
+from palaver.errors import Conflict, ContextOverflow, InfeasibleBudget, ModelCallFailed
 from palaver.session.calls.composing import tokens_of
 from palaver.tokens import Budget, counter
 from palaver.tools.aside import aside
@@ -88,18 +88,21 @@ async def _commit(run: Run, overflow: ContextOverflow, most: int, closing: str) 
     for how in _ways(run):
         try:
             preview = await previewed(run, replace(how, budget=target), cause)
-            await approved(run, preview)
-        except (InfeasibleBudget, InvalidInput):
-            continue  # what must be sent does not fit, or the policy does not make it smaller: the next one may
-        except Conflict:  # somebody else made it smaller meanwhile
-            run.dialog.reload()
-            run.look()
+        except InfeasibleBudget:
+            continue  # what must be sent does not fit by this policy: by the next one it may
         except NOT_THE_POLICYS:
             raise
         except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything: the next one decides
             await policy_failed(run, cause, error)
             continue
-        return
+        fault = await committed(run, preview)
+        if fault is None or (isinstance(fault, Conflict) and await _fits(run, target)):
+            return  # by us, or by somebody else meanwhile
+
+
+async def _fits(run: Run, target: Budget) -> bool:
+    """Tell whether the view as it stands is as small as it has to be."""
+    return await aside(lambda: tokens_of(run.dialog.view(), run.settings.model)) <= target.for_input
 
 
 def _ways(run: Run) -> list[AutoCompact]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from palaver.agent.compacting import NOT_THE_POLICYS, policy_failed
+from palaver.agent.compacting import NOT_THE_POLICYS, first_line, policy_failed, record_once
 from palaver.agent.run import Run
 from palaver.agent.working import LAST, Working, working_copy
 from palaver.context import policy
@@ -41,7 +41,7 @@ async def seen(run: Run, closing: str, most: int | None = None) -> Working:
         most=most,
     )
     try:
-        return await aside(partial(planned, manager=settings.context_manager))
+        return await _told(run, await aside(partial(planned, manager=settings.context_manager)))
     except InvalidInput as error:
         _require_policy(run)
         fault: Exception = error
@@ -49,12 +49,21 @@ async def seen(run: Run, closing: str, most: int | None = None) -> Working:
         raise
     except Exception as error:  # noqa: BLE001 - a policy of the caller's may raise anything, and is no reason to end a turn
         fault = error
-    await policy_failed(run, Fired(SHAPING, "a request was to be shaped"), fault)
-    return await aside(partial(planned, manager=LAST))
+    await policy_failed(run, _CAUSE, fault)
+    return await _told(run, await aside(partial(planned, manager=LAST)))
 
 
 SHAPING = "request"
-"""The trigger under which it is recorded that a context manager could not shape a request."""
+"""The trigger under which it is recorded that a context manager could not shape a request, or that what it decided could not be committed."""
+
+_CAUSE = Fired(SHAPING, "a request was to be shaped")
+
+
+async def _told(run: Run, working: Working) -> Working:
+    """Have the log say where what a schedule decided is sent and could not be committed: it is decided anew before each call."""
+    if working.unwritten:
+        await record_once(run, _CAUSE, f"what was decided could not be committed: {first_line(working.unwritten)}")
+    return working
 
 
 def _require_policy(run: Run) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from palaver.agent.turn import REFUSED, Attempt
 from palaver.context import DEFAULT_POLICY, Composed
@@ -34,12 +35,20 @@ class Working:
         view: What it shows.
         at: The number of the log's last entry that was taken into account.
         composed: What the context manager made of it; None where there is none, or nothing was to be done.
+        unwritten: Why what a schedule decided is sent and was not committed; empty where it was, or nothing was to be.
     """
 
     dialog: Dialog
     view: View
     at: int
     composed: Composed | None = None
+    unwritten: str = ""
+
+
+_PLANS = 3
+"""So often what a schedule decides is planned, if somebody compacts, or erases something, each time before it is committed; then it is sent as it is."""
+
+_OVERTAKEN = f"somebody else was faster {_PLANS} times"
 
 
 def working_copy(  # noqa: PLR0913 - what is seen, and who shapes it
@@ -53,7 +62,7 @@ def working_copy(  # noqa: PLR0913 - what is seen, and who shapes it
     model: str,
     most: int | None = None,
 ) -> Working:
-    """Make the working copy for the next call.
+    """Make the working copy for the next call; anew where somebody compacted, or erased something, before what was decided could be committed.
 
     Args:
         dialog: The dialog.
@@ -68,19 +77,49 @@ def working_copy(  # noqa: PLR0913 - what is seen, and who shapes it
     Raises:
         InfeasibleBudget: What must be sent is larger than the budget, or than `most`.
     """
+    shaped = partial(
+        _shaped, attempts=attempts, closing=closing, manager=manager, budget=budget, model=model, most=most
+    )
+    for _ in range(_PLANS):
+        try:
+            working = shaped(dialog)
+            break
+        except Conflict:
+            dialog.reload()
+    else:
+        working = shaped(dialog, committing=False)
+    working.dialog.top_prompt = prompt
+    return working
+
+
+def _shaped(  # noqa: PLR0913 - as its caller
+    dialog: Dialog,
+    *,
+    attempts: list[Attempt],
+    closing: str,
+    manager: PolicyLike | None,
+    budget: BudgetLike | None,
+    model: str,
+    most: int | None,
+    committing: bool = True,
+) -> Working:
+    """Have the context manager shape what is seen, and commit what it decided.
+
+    Raises:
+        Conflict: Somebody compacted, or erased something, meanwhile.
+    """
     plain = dialog.view()
     view = whole = uncut(plain, attempts, closing, model)
-    composed = None
+    composed, unwritten = None, ""
     if manager is None and budget is None and most is not None and tokens_of(whole, model) > most:
         manager = LAST
     if manager is not None or budget is not None:
         policy = DEFAULT_POLICY if manager is None else manager
         composed = dialog.compose(policy, budget, model=model, view=whole, when=now(), most=most)
-        if composed.view is not whole:
-            view = composed.view if whole is not plain else _settled(dialog, composed)
-    copy = dialog.derive(view)
-    copy.top_prompt = prompt
-    return Working(dialog=copy, view=view, at=view.at, composed=composed)
+        view = composed.view
+        if view is not whole and whole is plain:
+            view, unwritten = _settled(dialog, composed) if committing else (view, _OVERTAKEN)
+    return Working(dialog=dialog.derive(view), view=view, at=view.at, composed=composed, unwritten=unwritten)
 
 
 def uncut(view: View, attempts: list[Attempt], closing: str, model: str) -> View:
@@ -89,21 +128,24 @@ def uncut(view: View, attempts: list[Attempt], closing: str, model: str) -> View
     return replace(view, exchanges=(*view.exchanges, *extra)) if extra else view
 
 
-def _settled(dialog: Dialog, composed: Composed) -> View:
-    """Give a composed view; what a schedule decided is committed, so that it holds from here on and later views start there.
+def _settled(dialog: Dialog, composed: Composed) -> tuple[View, str]:
+    """Give a composed view, and why it could not be committed. What a schedule decided is, so that it holds from here on and later views start there.
 
-    Behind an undo nothing is: the log's view is as large as somebody wants it to be.
+    Behind an undo nothing is: the log's view is as large as somebody wants it to be. Nor is what makes the view no smaller.
+
+    Raises:
+        Conflict: Somebody compacted, or erased something, meanwhile.
     """
-    if composed.plan.details is None or composed.held:
-        return composed.view
+    smaller = composed.tokens_after < composed.tokens_before
+    if composed.plan.details is None or composed.held or not smaller:
+        return composed.view, ""
     try:
         dialog.commit(composed, margin=0.0)
-    except (
-        Conflict,
-        InvalidInput,
-    ):  # somebody compacted meanwhile, or the view cannot be written down: it is sent all the same
-        return composed.view
-    return replace(dialog.view(), system=composed.view.system)  # the log's own tells constraints as if there were room
+    except InvalidInput as error:
+        return composed.view, error.message
+    return replace(
+        dialog.view(), system=composed.view.system
+    ), ""  # the log's own tells constraints as if there were room
 
 
 def _repairs(attempts: list[Attempt], model: str) -> Iterator[Exchange]:

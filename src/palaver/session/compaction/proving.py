@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from palaver.context import Composed, Summarized
 from palaver.context.record.running import running
@@ -37,14 +38,14 @@ def or_plain(
     same = made.composed is plain or writable(store, made.composed.view)
     if same or erased_since(store, view.dialog_id, view.at) is not None:
         return made
-    return Summarized(
+    return replace(
+        made,
         composed=plain,
         summary=running(view) if before is None else before,
+        retention=None,
         refused=_UNWRITABLE,
+        invented=(),
         breaker=breaker.after(failed=True, tokens=plain.tokens_before),
-        requests=made.requests,
-        model=made.model,
-        usages=made.usages,
     )
 
 
