@@ -154,10 +154,10 @@ def test_r19_it_holds_exactly_so_long(lengths: list[int], elsewhere: bool) -> No
 @tool
 def cat(path: str) -> str:
     """Show a file."""
-    return f"{path}\n" + f"a line of {path}\n" * 120
+    return f"{path}\n" + f"a line of {path}\n" * 100
 
 
-def reader(manager: object, turns: int = 4, **words: Any) -> tuple[Agent, list[Request]]:  # noqa: ANN401 - what an agent takes
+def reader(manager: object, turns: int = 2, **words: Any) -> tuple[Agent, list[Request]]:  # noqa: ANN401 - what an agent takes
     """Give an agent that looked at three files again and again (what it saw before is of no more use) and talks since, and its requests."""
     asked: list[Request] = []
 
@@ -224,19 +224,19 @@ def test_r19_it_holds_under_a_schedule_in_another_process_and_in_a_fork(tmp_path
 
 def test_r19_want_of_room_ends_it() -> None:
     """A budget of each request that does not hold what was taken back: it is kept, and what is left out for it is written down."""
-    agent, asked = reader("palaver", budget=9_000)
+    agent, asked = reader("palaver", budget=4_000)
     dialog = agent.current_dialog.reload()
-    while dialog.figures(model=MODEL).tokens <= 9_000:
+    while dialog.figures(model=MODEL).tokens <= 4_000:
         dialog.undo()
     commits = len(made(agent))
     assert turn(agent) == commits + 1
-    assert size(asked[-1]) <= 9_000
+    assert size(asked[-1]) <= 4_000
 
 
 @pytest.mark.parametrize("manager", sorted(POLICIES))
 def test_r19_nothing_is_written_behind_an_undo_by_whatever_shapes_requests(manager: str) -> None:
     """Every policy, with a window that holds the view: turns behind an undo add no compaction."""
-    agent, asked = reader(manager, 2)
+    agent, asked = reader(manager, 1)
     dialog = agent.current_dialog.reload()
     dialog.compact(budget=1_500, model=MODEL).approve()
     dialog.undo()
