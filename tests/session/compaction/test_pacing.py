@@ -1,11 +1,15 @@
 """Compacting by a preset: where it acts and down to what is its own, unless somebody says otherwise (R20)."""
 
+from dataclasses import replace
+
 import pytest
 
 from palaver import Dialog
 from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.context.presets import PRESETS
+from palaver.context.triggers import Overflow, Tokens, fired, grown
 from palaver.messages import AssistantMessage, ToolCallContent, ToolMessage, ToolResultContent
+from palaver.tokens import model_info
 
 MODEL = "claude-sonnet-4-5"
 OTHERS = sorted(each.name for each in PRESETS if each.name != "palaver")
@@ -86,3 +90,16 @@ def test_r26_a_turn_of_which_only_the_end_stays_has_a_section_of_its_own() -> No
     for turn in range(80):
         asked.put_text(f"go {turn} " + "word " * 600)
     assert sections(asked, "pi")[-1] == "Critical Context"
+
+
+def test_a_window_that_nobody_knows_is_no_reason_to_compact() -> None:
+    """What is assumed of an unknown model elsewhere fires no share, and takes back no undo; a limit in tokens and the provider's word do."""
+    dialog = worked(60)
+    known, unknown = dialog.figures(model=MODEL), dialog.figures(model="my-own-model")
+    assert known.window == 200_000
+    assert unknown.window == 0
+    assert unknown.tokens > model_info("my-own-model").context_window
+    assert fired([Tokens(), Overflow()], unknown) is None
+    assert fired([Tokens(limit=30_000)], unknown)
+    assert fired([Tokens(), Overflow()], replace(unknown, overflow=True))
+    assert not grown(replace(unknown, compacted=unknown.tokens, undone=True))

@@ -115,6 +115,12 @@ def figures_of(view: View, size: int, store: Store, spans: Sequence[Span], at: f
     return Figures(
         events=sum(1 if exchange.derived else exchange.messages for exchange in view.exchanges),
         tokens=size,
-        window=model_info(model).context_window if model else 0,
+        window=_window(model),
         idle=0.0 if answered is None else max(0.0, at - answered),
     )
+
+
+def _window(model: str) -> int:
+    """Give a model's window in tokens, 0 where nobody knows it: what is assumed of it elsewhere is no reason to leave anything out."""
+    info = model_info(model) if model else None
+    return info.context_window if info is not None and info.known else 0
