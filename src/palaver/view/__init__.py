@@ -3,6 +3,7 @@
 from palaver.view.apply import Applied, apply, merged
 from palaver.view.checkpoint import checkpoint
 from palaver.view.fold import RULES, Folding, fold
+from palaver.view.hearing import speaker_at
 from palaver.view.lines import header_at, held
 from palaver.view.manifest import Manifest, changed, manifest, patched, restored, rules_of
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite
@@ -41,4 +42,5 @@ __all__ = [
     "patched",
     "restored",
     "rules_of",
+    "speaker_at",
 ]

@@ -31,16 +31,14 @@ from palaver.log import (
     Span,
     Toolset,
     ToolSpec,
-    entry_at,
     is_note,
 )
 from palaver.messages import CustomMessage, Message, Role, Speaker, TextContent, Trust
 from palaver.view.edits import Edits, handle_of
+from palaver.view.hearing import ASSISTANT, Hearing
 from palaver.view.lines import Line, header_at, material, read
 from palaver.view.pairing import Pairing, blocks
-from palaver.view.protocol import answers, is_marked, may_answer, observes
 from palaver.view.reasons import Reason
-from palaver.view.spelling import NEWEST, SECOND, Spelling
 from palaver.view.texts import by_hand
 from palaver.view.view import Block, Omission, Stated, View
 
@@ -55,7 +53,6 @@ the rules of its time.
 
 _SAID_ONLY = 1
 _FEW_PROTOCOLS = 2
-_ASSISTANT = frozenset({Role.ASSISTANT, Role.TOOL_CALL})
 _SUMMARIES = frozenset({Role.BRANCH_SUMMARY, Role.COMPACTION_SUMMARY})
 
 
@@ -123,7 +120,8 @@ class Folding:
         state = None if last is None or not self._leads_to(last, upto) else last.state
         if last is None or state is None or not self._gone_on(state, last.upto, upto):
             found = material(self._reader, self._node, upto, whole=self._whole)
-            state = _Fold(whole=self._whole, reader=self._reader, rules=self._rules)
+            hearing = Hearing.by(self._rules, self._reader)
+            state = _Fold(whole=self._whole, rules=self._rules, hearing=hearing)
             if found.checkpoint is not None:
                 state.resume(found.checkpoint, read(self._reader, dialog_id, found.kept))
             for line in read(self._reader, dialog_id, found.tail):
@@ -158,8 +156,8 @@ class _Fold:
     """What is in force while the entries are read."""
 
     whole: bool
-    reader: Reader
     rules: int
+    hearing: Hearing
     instructions_left: int | None = None
     pairing: Pairing = field(default_factory=Pairing)
     edits: Edits = field(default_factory=Edits)
@@ -174,9 +172,6 @@ class _Fold:
     taken_back: dict[tuple[str, Handle], Handle] = field(default_factory=dict)
     constraints: dict[str, Stated] = field(default_factory=dict)
     settled: int = 0
-    read_last: Handle | None = None
-    said_last: Message | None = None
-    cut: bool = False
 
     def resume(self, checkpoint: Compaction, kept: Iterable[Line | Derived]) -> None:
         """Take what a checkpoint holds, as it was when it was written down."""
@@ -196,9 +191,7 @@ class _Fold:
         if isinstance(line, Derived):
             self.pairing.derived(_derived(line))
             return
-        if not _adjacent(self.read_last, line.handle):
-            self.said_last = None
-        self.read_last = line.handle
+        self.hearing.reads(line.handle)
         match line.entry:
             case MessageEntry(message=message):
                 self._message(line, message)
@@ -249,11 +242,12 @@ class _Fold:
             self.taken_back[kind, place] = line.handle
 
     def _message(self, line: Line, message: Message) -> None:
-        if self.rules > _SAID_ONLY and message.role is Role.USER and self._observed(line, message):
+        heard = self.rules > _SAID_ONLY and message.role is Role.USER
+        if heard and self.hearing.observed(line.handle, message, self._told()):
             self.pairing.say(line, message, Role.USER, speaker=Speaker.TOOL)
             return
-        self._hear(message)
-        if message.role in _ASSISTANT:
+        self.hearing.hear(message)
+        if message.role in ASSISTANT:
             self.pairing.respond(line, message)
         elif message.role in _SUMMARIES:
             self.pairing.derived(_summary(line, message.text_content()), line)
@@ -265,33 +259,6 @@ class _Fold:
             self.pairing.say(line, message, Role.USER)
         else:
             self.pairing.leave_out(line, Reason.NOT_SHOWN)
-
-    def _hear(self, message: Message) -> None:
-        """Remember who spoke last, and what he said."""
-        if _speaks(message):
-            self.said_last, self.cut = message, False
-        elif message.role is Role.USER and is_marked(message.text_content()):
-            self.said_last, self.cut = None, True
-
-    def _observed(self, line: Line, message: Message) -> bool:
-        """Tell whether a user's message is what a tool gave back, in a conversation whose model calls its tools in words."""
-        if message.speaker is not Speaker.HUMAN:
-            return False
-        text, told, spelling = message.text_content(), self._told(), self._spelling
-        if not may_answer(text, told, spelling):
-            return False
-        if self.cut:  # what it answered was left out of a list before: what stands for that does not say
-            return observes(text, spelling)
-        before = self.said_last
-        if before is None:
-            before = _said_before(self.reader, line.handle, told, spelling)
-        if before is None or before.role not in _ASSISTANT:
-            return False
-        return answers(before.text_content(), text, told, spelling)
-
-    @property
-    def _spelling(self) -> Spelling:
-        return SECOND if self.rules == _FEW_PROTOCOLS else NEWEST
 
     def _told(self) -> str:
         """Give what the instructions say now; by early rules nothing depended on it."""
@@ -348,36 +315,6 @@ class _Fold:
             settled=self.settled,
             constraints=stated,
         )
-
-
-def _adjacent(last: Handle | None, place: Handle) -> bool:
-    """Tell whether nothing stands between two entries; a dialog begins where it was forked off."""
-    if last is None or last.dialog != place.dialog:
-        return place.seq == 0
-    return place.seq == last.seq + 1
-
-
-_BACK = 64
-"""Entries before a message among which the one is looked for that it answers; between them stand what calls cost and what was changed."""
-
-
-def _said_before(reader: Reader, place: Handle, told: str, spelling: Spelling) -> Message | None:
-    """Give the message before an entry that may have left the view, observations passed over; None where there is none to be read."""
-    for seq in range(place.seq - 1, max(place.seq - _BACK, 0) - 1, -1):
-        entry = entry_at(reader, Handle(place.dialog, seq))
-        if isinstance(entry, MessageEntry) and _speaks(entry.message):
-            message = entry.message
-            if message.role in _ASSISTANT or not may_answer(message.text_content(), told, spelling):
-                return message
-    return None
-
-
-def _speaks(message: Message) -> bool:
-    """Tell whether the model or the user says something, so that what comes next answers it."""
-    if message.role in _ASSISTANT:
-        return True
-    human = message.role is Role.USER and message.speaker is Speaker.HUMAN
-    return human and not is_marked(message.text_content())
 
 
 def _targets(entry: ContextEdit) -> tuple[Handle, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from palaver.ids import SessionId
 from palaver.log import Entry, Handle, MessageEntry, Span, decode_entry, lineage
+from palaver.messages import TextContent
 from palaver.messages.said import words_of
 from palaver.session.calls.invocations import newest_view
 from palaver.session.compaction.preview import place_of
@@ -24,7 +25,7 @@ from palaver.session.reading.searching import searchable
 from palaver.store.protocol import Hit
 from palaver.store.text import CLOSE, OPEN
 from palaver.tools import CallContext, Function
-from palaver.view import Omission, View
+from palaver.view import Omission, View, speaker_at
 
 __all__ = ["history_tools", "recall_tools"]
 
@@ -80,7 +81,16 @@ def _recalled(dialog: Held, handle: str, offset: int, limit: int) -> str:
     session_id = store.node(dialog.dialog_id).session_id
     first, last = spelt(store, session_id, handle)
     aside = quarantined_in(store, _spans(dialog))
-    return page(quotes(store, session_id, first, last, aside), offset, limit)
+    return page(quotes(store, session_id, first, last, aside, _instructions(dialog)), offset, limit)
+
+
+def _instructions(dialog: Held) -> str:
+    return _instructions_of(newest_view(dialog.store, dialog.dialog_id))
+
+
+def _instructions_of(view: View) -> str:
+    said = (block.content for block in view.system)
+    return "\n".join(content.content for content in said if isinstance(content, TextContent))
 
 
 def _searched(dialog: Held, query: str, offset: int, limit: int) -> str:
@@ -94,7 +104,11 @@ def _searched(dialog: Held, query: str, offset: int, limit: int) -> str:
         by_word = "" if found else _by_word(dialog, query, session_id)
         return f"Nothing {'more ' if found else ''}holds all words of {asked!r}. {by_word}Try fewer words, or others."
     spans = _spans(dialog)
-    lines = [_hit_line(hit, here=any(hit.handle in span for span in spans)) for hit in found[begin : begin + count]]
+    instructions = _instructions(dialog)
+    lines = [
+        _hit_line(hit, _role(dialog, hit, instructions), here=any(hit.handle in span for span in spans))
+        for hit in found[begin : begin + count]
+    ]
     return "\n".join([*lines, *further(len(found) > begin + count, begin + count)])
 
 
@@ -108,10 +122,21 @@ def _by_word(dialog: Held, query: str, session_id: SessionId) -> str:
     return f"By themselves are found: {', '.join(held)}. " if held else "None of them is found by itself. "
 
 
-def _hit_line(hit: Hit, *, here: bool) -> str:
+def _role(dialog: Held, hit: Hit, instructions: str) -> str:
+    """Give who says what was found: the role, and where a tool said it in a user's message, the tool."""
+    entry = _entry(dialog, hit.handle)
+    return _who(dialog, hit.handle, entry, instructions) if isinstance(entry, MessageEntry) else hit.role or hit.kind
+
+
+def _who(dialog: Held, place: Handle, entry: MessageEntry, instructions: str) -> str:
+    by = speaker_at(dialog.store, place, entry.message, instructions)
+    return by.value if by is not entry.message.speaker else entry.message.role.value
+
+
+def _hit_line(hit: Hit, role: str, *, here: bool) -> str:
     said = " ".join(hit.snippet.replace(OPEN, "").replace(CLOSE, "").split())
     where = "" if here else ", on another branch"
-    return f"{hit.handle} ({hit.role or hit.kind}{where}): {json.dumps(said, ensure_ascii=False)}"
+    return f"{hit.handle} ({role}{where}): {json.dumps(said, ensure_ascii=False)}"
 
 
 _OURS = frozenset({"recall", "search_history", "list_omitted", "conversation_search"})
@@ -139,15 +164,16 @@ def _listed(dialog: Held, offset: int, limit: int) -> str:
 
 def _left_out(dialog: Held, view: View) -> Iterator[Callable[[], str]]:
     """Give a line for each omission that holds something that was said; made when it is shown."""
+    instructions = _instructions_of(view)
     for gone in view.omissions:
         if gone.messages or gone.handle is not None:
-            yield partial(_omission_line, dialog, gone)
+            yield partial(_omission_line, dialog, gone, instructions)
 
 
-def _omission_line(dialog: Held, gone: Omission) -> str:
+def _omission_line(dialog: Held, gone: Omission, instructions: str) -> str:
     count = f", {gone.messages:,} messages" if gone.messages > 1 else ""
     why = gone.reason.value.replace("_", " ")
-    return f"{place_of(gone)} ({why}{count}, {gone.size:,} bytes): {_gist(dialog, next(iter(gone.handles())))}"
+    return f"{place_of(gone)} ({why}{count}, {gone.size:,} bytes): {_gist(dialog, next(iter(gone.handles())), instructions)}"
 
 
 def _in_part(view: View) -> Iterator[Callable[[], str]]:
@@ -158,12 +184,12 @@ def _in_part(view: View) -> Iterator[Callable[[], str]]:
                 yield partial(str, said)
 
 
-def _gist(dialog: Held, place: Handle) -> str:
+def _gist(dialog: Held, place: Handle, instructions: str) -> str:
     entry = _entry(dialog, place)
     if not isinstance(entry, MessageEntry):
         return entry.kind
     text = " ".join(" ".join(words_of(block) for block in entry.message.contents).split())
-    return f'{entry.message.role.value}: "{text[:_GIST]}{"…" if len(text) > _GIST else ""}"'
+    return f'{_who(dialog, place, entry, instructions)}: "{text[:_GIST]}{"…" if len(text) > _GIST else ""}"'
 
 
 def _entry(dialog: Held, place: Handle) -> Entry:
