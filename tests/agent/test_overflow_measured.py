@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from palaver import AutoCompact, Plan, Prompt
+from palaver import AutoCompact, Dialog, Plan, Prompt
 from palaver.agent import Agent, ProviderInvoker
 from palaver.context import POLICIES, Ledger
 from palaver.context.policies.fold import FoldContextManager as Fold
-from palaver.errors import ContextOverflow, ModelCallFailed
+from palaver.errors import ContextOverflow, InvalidInput, ModelCallFailed
+from palaver.log import Handle
 from palaver.models import ScriptedProvider
 from palaver.session.calls.composing import tokens_of
 from palaver.tokens import Budget, Rates
@@ -221,3 +222,25 @@ def test_a_turn_that_failed_leaves_a_log_that_goes_on() -> None:
     agent.receive("go")
     assert agent.respond().content == "ok"
     assert entries(agent.current_dialog)
+
+
+class Unwritten(Dialog):
+    """A dialog of which no smaller view can be written down."""
+
+    def commit(self, *args: object, **words: object) -> Handle:
+        """Refuse."""
+        del args, words
+        raise InvalidInput("The view cannot be written down.")
+
+
+@pytest.mark.parametrize("manager", [None, "palaver", "pi"])
+def test_what_cannot_be_committed_is_sent_smaller_all_the_same(manager: str | None) -> None:
+    """No view can be written down, whatever the policy: the request that is sent again is shaped, and nothing is said to be too large that is not."""
+    window = Window()
+    agent = agent_of(window, context_manager=manager)
+    agent.adopt("unwritten", Unwritten(owner="tester"))
+    talkative(agent)
+    agent.receive("go")
+    assert agent.respond().content == "ok"
+    assert less(window.sizes)
+    assert "compaction" not in kinds(agent.current_dialog)
