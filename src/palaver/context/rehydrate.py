@@ -1,22 +1,26 @@
 """Bring back the files that were worked on last, when the exchanges that showed them leave the view.
 
 (Claude Code re-reads up to five files of 5,000 tokens each, 50,000 in all, after it has compacted.) What a file says is taken from the ledger,
-where somebody can read files; else from the log: what was last read of it, or written to it, if nothing changed it since. Either way the
-text becomes part of the plan, so a past view never depends on the disk.
+where somebody can read files; else from the log: what was last read of it, or written to it, if nothing may have changed it since. A part that was
+read is told as that part. Either way the text becomes part of the plan, so a past view never depends on the disk.
 """
 
 from __future__ import annotations
 
+import posixpath
+import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from palaver.context.beside import Beside
 from palaver.context.ground import Ground, Layout
 from palaver.context.record.carried import sources_of
 from palaver.context.texts import file_as_seen
 from palaver.context.work import Act
-from palaver.messages import Trust
-from palaver.view import Insert
+from palaver.context.work.deeds import command_of
+from palaver.context.work.reach import Reach, is_word, normal, reach_of, same_file
+from palaver.messages import ToolCallContent, Trust, canonical_json
+from palaver.view import Exchange, Insert
 
 __all__ = ["Rehydrating"]
 
@@ -29,11 +33,19 @@ _TRIES = 8
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """What was last seen of a file."""
+    """What was last seen of a file.
+
+    Attributes:
+        path: Its path, as it was named last.
+        act: What showed it, or touched it last.
+        text: What it said; None where that is not known any more.
+        part: Which part of it that is; empty for all of it.
+    """
 
     path: str
     act: Act
     text: str | None
+    part: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +56,7 @@ class Rehydrating(Beside):
         files: How many files.
         each: The most of one file, in the unit of the measure.
         most: The most of all of them.
-        now: Gives what a file says now, or None.
+        now: Gives what a file says now, or None where it is not there. Where nobody can read files, the log says what was seen.
     """
 
     files: int = 5
@@ -71,8 +83,7 @@ class Rehydrating(Beside):
                 yield insert
 
     def _text(self, seen: _Seen) -> str | None:
-        said = None if self.now is None else self.now(seen.path)
-        return seen.text if said is None else said
+        return seen.text if self.now is None else self.now(seen.path)
 
     def _insert(self, ground: Ground, gap: int, seen: _Seen, text: str, room: int) -> Insert | None:
         """Make the text of one file, of a large one the beginning; None where there is no room for it."""
@@ -84,8 +95,8 @@ class Rehydrating(Beside):
 
     def _shown(self, ground: Ground, seen: _Seen, text: str, room: int) -> str:
         """Give what is shown of a file: all of it, else as much of its beginning as has room; empty where nothing has."""
-        handle = seen.act.call.origin
-        shown = file_as_seen(seen.path, handle, text, 0)
+        handle, part = seen.act.call.origin, seen.part if self.now is None else ""
+        shown = file_as_seen(seen.path, handle, text, 0, part)
         if ground.inserted(shown, "file") <= room:
             return shown
         kept, best = len(text), ""
@@ -97,24 +108,121 @@ class Rehydrating(Beside):
             if 0 <= room - size <= room // 64:
                 break
             kept = min(max(kept * room // max(size, 1), low), len(text) - 1)
-            shown = file_as_seen(seen.path, handle, text[:kept], len(text) - kept)
+            shown = file_as_seen(seen.path, handle, text[:kept], len(text) - kept, part)
         return best if low else ""
 
 
 def _last_seen(ground: Ground, layout: Layout) -> Sequence[_Seen]:
     """Give the files of the exchanges that a layout leaves out, the one touched last first."""
     missing = frozenset(ground.missing(layout))
-    found: dict[str, _Seen] = {}
-    for act in ground.acts.all:
-        if act.index in missing and not act.failed and not act.deed.run:
-            for path in (*act.deed.read, *act.deed.wrote):
-                found.pop(path, None)
-                found[path] = _Seen(path, act, _content(act, path))
-    return list(reversed(found.values()))
+    files = _Files()
+    for index, exchange in enumerate(ground.view.exchanges):
+        acts = ground.acts.at(index)
+        for act in acts:
+            files.take(act, gone=index in missing)
+        for call in _unanswered(exchange, acts):
+            files.reached(_reach(call, canonical_json(call.args).decode()))
+    return files.newest()
 
 
-def _content(act: Act, path: str) -> str | None:
-    """Give what an act shows of a file: all that it read or wrote of it; None where it changed a part."""
-    if act.deed.read == (path,) and not act.deed.wrote and act.answer.reason is None:
-        return act.said
-    return act.written if act.whole else None
+class _Files:
+    """What is known of files while a conversation is gone through."""
+
+    def __init__(self) -> None:
+        """Know none."""
+        self._seen: dict[str, _Seen] = {}
+        # the same by the last parts of their paths, for of many files few have one; and those of them that are more than a word
+        self._named: dict[str, dict[str, None]] = {}
+        self._odd: list[str] = []
+
+    def newest(self) -> Sequence[_Seen]:
+        """Give the files, the one touched last first."""
+        return list(reversed(self._seen.values()))
+
+    def take(self, act: Act, *, gone: bool) -> None:
+        """Take what a call did.
+
+        Args:
+            act: The call with its result.
+            gone: Whether it leaves the view. What stays shows by itself what it did, and the file before that is no more.
+        """
+        deed = act.deed
+        if deed.run or not (deed.read or deed.wrote):
+            if deed.run or not act.failed:  # of a command that failed, nobody knows how far it came
+                self.reached(_reach(act.content, act.asked))
+        elif not act.failed:
+            for path in (*deed.read, *deed.wrote):
+                self._touched(path, act, gone=gone)
+
+    def reached(self, reach: Reach) -> None:
+        """Forget what files said that something may have changed."""
+        names = self._named.keys() if reach.far else {*(reach.names & self._named.keys()), *self._odd}
+        for path in [path for name in names for path in self._named[name]]:
+            if reach.everything or reach.has(path):
+                self._forget(path)
+
+    def _forget(self, path: str) -> None:
+        seen = self._seen[path]
+        if seen.text is not None:
+            self._seen[path] = replace(seen, text=None)
+
+    def _touched(self, named: str, act: Act, *, gone: bool) -> None:
+        path = normal(named)
+        name = posixpath.basename(path)
+        if name not in self._named and not is_word(name):
+            self._odd.append(name)
+        paths = self._named.setdefault(name, {})
+        before = [each for each in paths if same_file(each, path)]
+        if not gone:
+            for each in before:
+                self._forget(each)
+            return
+        known = {each: self._seen.pop(each) for each in before}
+        for each in before:
+            del paths[each]
+        seen = _as_shown(named, act)
+        whole = next((each for each, was in known.items() if was.text is not None and not was.part), None)
+        if whole is not None and named not in act.deed.wrote and (seen.text is None or seen.part):
+            path, seen = whole, known[whole]  # a look at a part of it changed nothing
+        self._seen[path] = seen
+        paths[path] = None
+
+
+def _unanswered(exchange: Exchange, acts: Sequence[Act]) -> Iterator[ToolCallContent]:
+    """Give the calls of an exchange that have no result: nobody knows how far they came."""
+    answered = {act.call.origin for act in acts}
+    for block in exchange.turns[0].blocks:
+        if isinstance(block.content, ToolCallContent) and block.origin not in answered:
+            yield block.content
+
+
+def _reach(call: ToolCallContent, said: str) -> Reach:
+    """Tell which files a call may have changed, by its command or else all that it says."""
+    command = command_of(call)
+    return reach_of(command or said, command=bool(command))
+
+
+_SEARCHES = re.compile(r"grep|glob|search|find|list|tree|outline|symbol|diff|stat|\bls\b|count|exists", re.IGNORECASE)
+"""Tools that tell something about a file and not what it says."""
+
+_ASKS = ("pattern", "query", "regex", "glob", "search", "symbol")
+"""Arguments of such tools."""
+
+_CUT = re.compile(
+    r"truncated|more lines|lines? (?:omitted|remain|not shown|above|below)|use .{0,20}offset", re.IGNORECASE
+)
+_EDGE = 300
+"""Characters at either end of an output in which a tool says that it did not show all."""
+
+
+def _as_shown(path: str, act: Act) -> _Seen:
+    """Give what an act shows of a file; no text where it changed a part of it, or tells something about it."""
+    if act.whole:
+        return _Seen(path, act, act.written, "")
+    args, deed = act.content.args, act.deed
+    tells = _SEARCHES.search(act.tool) or any(args.get(name) is not None for name in _ASKS)
+    if deed.read != (path,) or deed.wrote or tells or act.answer.reason is not None:
+        return _Seen(path, act, None, "")
+    said = act.said
+    cut = _CUT.search(said[:_EDGE]) or _CUT.search(said[-_EDGE:])
+    return _Seen(path, act, said, act.part or ("as much as was shown" if cut else ""))

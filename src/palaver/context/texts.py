@@ -134,11 +134,20 @@ def digest(handle: Handle, text: str, said: str) -> str:
     return f"{about}\n{said}"
 
 
-def file_as_seen(path: str, handle: Handle | None, text: str, rest: int) -> str:
-    """Give a file that is brought back into the view."""
+def file_as_seen(path: str, handle: Handle | None, text: str, rest: int, part: str = "") -> str:
+    """Give a file that is brought back into the view.
+
+    Args:
+        path: Its path.
+        handle: Where it was seen.
+        text: What was seen of it, from its beginning.
+        rest: How many characters follow.
+        part: Which part of it that is; empty for all of it.
+    """
     recall = "" if handle is None else f"; recall {handle}"
+    what = f", in part ({part})" if part else ""
     more = f"\n[{rest:,} more characters]" if rest else ""
-    return f"[{path}, as it was last seen{recall}]\n{text}{more}"
+    return f"[{path}{what}, as it was last seen{recall}]\n{text}{more}"
 
 
 def without_media(handle: Handle, said: str, media: Sequence[Media]) -> str:

@@ -6,6 +6,7 @@ what came after it.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -29,6 +30,12 @@ _IN_PART = ("old_str", "old_string", "insert_line", "search", "patch", "diff")
 
 _PARTS = ("offset", "limit", "view_range", "start_line", "end_line", "line_start", "line_end", "lines", "range")
 """Arguments by which a tool that reads a file reads a part of it."""
+
+_PART = 40
+"""Characters of such an argument that are told."""
+
+_ADDING = re.compile("append|insert", re.IGNORECASE)
+"""Tools that put something into a file, whatever argument they take it in."""
 
 _Key: TypeAlias = "Callable[[Act], str]"
 
@@ -67,14 +74,21 @@ class Act:
         return self.written is not None
 
     @property
+    def part(self) -> str:
+        """Which part of a file it asked for, in the words of its arguments; empty where it did not ask for one."""
+        asked = ((name, self.content.args.get(name)) for name in _PARTS)
+        return ", ".join(
+            f"{name} {canonical_json(value).decode()}"[:_PART] for name, value in asked if value is not None
+        )
+
+    @property
     def shows(self) -> str:
         """The file whose whole present content it shows: it wrote all of it, or read it; empty for none."""
         if self.failed or self.deed.run:
             return ""
         if self.whole:
             return self.deed.wrote[0]
-        in_part = any(self.content.args.get(name) is not None for name in _PARTS)
-        return self.deed.read[0] if len(self.deed.read) == 1 and not self.deed.wrote and not in_part else ""
+        return self.deed.read[0] if len(self.deed.read) == 1 and not self.deed.wrote and not self.part else ""
 
     @property
     def tool(self) -> str:
@@ -268,9 +282,17 @@ def _acts(index: int, exchange: Exchange) -> Iterator[Act]:
 
 def _written(call: ToolCallContent, done: Deed) -> str | None:
     """Give what a call wrote to a file from beginning to end."""
-    if len(done.wrote) != 1 or done.run or any(name in call.args for name in _IN_PART):
+    in_part = any(name in call.args for name in _IN_PART) or any(call.args.get(name) is not None for name in _PARTS)
+    if len(done.wrote) != 1 or done.run or in_part or _adds(call):
         return None
     return next((text for name in _WHOLE if isinstance(text := call.args.get(name), str)), None)
+
+
+def _adds(call: ToolCallContent) -> bool:
+    """Tell whether a call puts something into a file that stays besides."""
+    verb, mode = call.args.get("command"), call.args.get("mode")
+    says_so = bool(_ADDING.search(call.name)) or (isinstance(verb, str) and bool(_ADDING.search(verb)))
+    return says_so or call.args.get("append") is True or (isinstance(mode, str) and mode[:1] == "a")
 
 
 def _question(act: Act) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from palaver.messages import ToolCallContent
 
-__all__ = ["Deed", "deed"]
+__all__ = ["Deed", "command_of", "deed"]
 
 _COMMAND_KEYS = ("command", "cmd", "script", "bash_command", "keystrokes")
 _PATH_KEYS = (
@@ -87,7 +87,7 @@ class Deed:
 
 def deed(call: ToolCallContent) -> Deed:
     """Tell what a call did, as far as its name and arguments say."""
-    command = _command(call)
+    command = command_of(call)
     if command:
         read, wrote = _of_shell(command[:_MANY])
         return Deed(of=_short(command), run=_short(command), read=read, wrote=wrote)
@@ -97,7 +97,8 @@ def deed(call: ToolCallContent) -> Deed:
     return Deed(of=_short(about), read=() if changed else paths, wrote=paths if changed else ())
 
 
-def _command(call: ToolCallContent) -> str:
+def command_of(call: ToolCallContent) -> str:
+    """Give the shell command that a call runs, or an empty text."""
     for key in _COMMAND_KEYS:
         value = call.args.get(key)
         if isinstance(value, str) and value.strip() and (_SHELLS.search(call.name) or key != "command"):
