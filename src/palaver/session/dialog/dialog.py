@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, Self, overload
+from typing import Any, overload
 
 from palaver.ids import DialogId, new_session_id, now
 from palaver.log import Entry, Handle, Header, MessageEntry, Node, child_of
@@ -89,8 +89,11 @@ class Dialog(SeenBranch):
     def _attach(self, family: Family[Dialog], node: Node, top: Prompt | AsRecorded | None) -> None:
         super().__init__(family.store, node, family.follower)
         self._family = family
-        self._governing = Governing(family.runtime, top, lambda: path_in_force(self.store, self._spans()))
+        self._governing = Governing(family.runtime, top, self.store, self.dialog_id, self._path_in_force)
         family.live.setdefault(node.dialog_id, self)
+
+    def _path_in_force(self) -> str | None:
+        return path_in_force(self.store, self._spans())
 
     # --- what it is ---------------------------------------------------------------------------------------------------------
 
@@ -114,7 +117,7 @@ class Dialog(SeenBranch):
 
     @top_prompt.setter
     def top_prompt(self, prompt: Prompt | None) -> None:
-        self._governing.put(prompt, self._last.seq)
+        self._governing.put(prompt, self._last)
 
     def __repr__(self) -> str:
         return f"<Dialog {self.dialog_id[:12]} owner={self.owner!r} messages={self._count}>"
@@ -235,12 +238,6 @@ class Dialog(SeenBranch):
             IllegalEntry: One of them may not stand there.
         """
         return super().record(*self._governing.stamped(entries))
-
-    def reload(self) -> Self:
-        """Take note of what other writers have appended, and give the dialog itself."""
-        super().reload()
-        self._governing.back(self._last.seq)
-        return self
 
     # --- branches -------------------------------------------------------------------------------------------------------------
 

@@ -5,11 +5,16 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
+from threading import get_ident
+from typing import NamedTuple
 
-from palaver.errors import UnknownPrompt
-from palaver.log import Entry, Handle, MessageEntry, Reader, Span, entry_at
+from palaver.errors import UnknownHandle, UnknownPrompt
+from palaver.ids import DialogId
+from palaver.log import NOTHING, Entry, Handle, Header, MessageEntry, Reader, Span, entry_at
 from palaver.messages import Role
 from palaver.prompts import Prompt, Runtime, temporary_prompt
+from palaver.store.blocks import in_block, tells_blocks
+from palaver.store.protocol import Store
 from palaver.tools.locks import OwnLock
 
 __all__ = ["AS_RECORDED", "AsRecorded", "Governing", "UnknownPromptWarning", "path_in_force", "prompt_at"]
@@ -31,60 +36,130 @@ class AsRecorded(Enum):
 AS_RECORDED = AsRecorded.AS_RECORDED
 
 
+class _Put(NamedTuple):
+    """What was put.
+
+    Attributes:
+        top: What governs.
+        since: The number of the entry that it was put with, or behind.
+        entry: That entry, where a block may still take it back; None where it is sure.
+        thread: The thread whose block that is.
+        before: What governed before, and does where the block takes this back; None where it is sure.
+    """
+
+    top: Prompt | AsRecorded | str | None
+    since: int = -1
+    entry: Header | None = None
+    thread: int = 0
+    before: _Put | None = None
+
+
 class Governing:
     """What governs a dialog's next turn: a prompt, a text that was put, nothing, or what the log says until somebody asks.
 
-    Threads may put something at once: what stands last in the log governs.
+    Threads may put something at once: what stands last in the log governs. What was put in a block of the store governs for who finds its entry in the
+    store: for the block's thread, and for all when the block has ended. Where the block took it back, what was there before governs. No lock is held
+    while the store is asked.
 
     Attributes:
         runtime: What paths of prompts are resolved with.
     """
 
-    def __init__(self, runtime: Runtime, top: Prompt | AsRecorded | None, recorded: Callable[[], str | None]) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        top: Prompt | AsRecorded | None,
+        store: Store,
+        dialog_id: DialogId,
+        recorded: Callable[[], str | None],
+    ) -> None:
         """Begin with what is given; `recorded` reads the path in force off the log."""
         self.runtime = runtime
-        self._top: Prompt | AsRecorded | str | None = top
-        self._since = -1
+        self._store = store
+        self._dialog_id = dialog_id
         self._recorded = recorded
+        self._put = _Put(top)
         self._lock = OwnLock()
 
     @property
     def prompt(self) -> Prompt | None:
         """The prompt that governs: for a text that was put, a temporary one. One that the runtime does not know is a warning, and None."""
-        top = self._top
+        put = self._governs()
+        top = put.top
         found = prompt_at(self.runtime, self._recorded(), depth=4) if isinstance(top, AsRecorded) else top
         if isinstance(found, str):
             found = temporary_prompt(found)
-        with self._lock:
-            if self._top is top:  # nothing was put meanwhile
-                self._top = found
+        if not isinstance(top, AsRecorded) or not in_block(
+            self._store
+        ):  # what the log says in a block may be taken back
+            self._replace(put, put._replace(top=found))
         return found
 
     @property
     def path(self) -> str | None:
         """Its path, which is what the log keeps; None where nothing governs, or a text."""
-        return self._path_of(self._top)
+        return self._path_of(self._governs().top)
 
     def _path_of(self, top: Prompt | AsRecorded | str | None) -> str | None:
         if isinstance(top, AsRecorded):
             return self._recorded()
         return self.runtime.key_of(top) if isinstance(top, Prompt) and not top.is_temporary else None
 
-    def put(self, top: Prompt | None, since: int) -> None:
+    # --- what was put ---------------------------------------------------------------------------------------------------------------
+
+    def put(self, top: Prompt | None, since: Header) -> None:
         """Have something govern, whatever the log says up to an entry."""
+        entry = None if self._sure else since
         with self._lock:
-            self._top, self._since = top, since
+            self._put = _Put(top, since.seq, entry)
 
     def take(self, top: Prompt | str, since: int) -> None:
         """Have govern what was put with an entry, unless something governs that was put behind it."""
-        with self._lock:
-            if since > self._since:
-                self._top, self._since = top, since
+        entry = None if self._sure else self._store.header(self._dialog_id, since)
+        done = False
+        while not done:
+            head = self._put
+            put = self._standing(head)
+            if since <= put.since and self._stands(put):
+                return
+            before = None if entry is None else put if tells_blocks(self._store) else put._replace(before=None)
+            done = self._replace(head, _Put(top, since, entry, get_ident(), before))
 
-    def back(self, to: int) -> None:
-        """Take note of how far the log goes: what a block that raised has taken back is behind nothing."""
+    def _replace(self, put: _Put, new: _Put) -> bool:
+        """Replace what was put last, unless something else was meanwhile."""
         with self._lock:
-            self._since = min(self._since, to)
+            last = self._put is put
+            self._put = new if last else self._put
+            return last
+
+    @property
+    def _sure(self) -> bool:
+        return tells_blocks(self._store) and not in_block(self._store)
+
+    def _governs(self) -> _Put:
+        """Give what governs for this thread, and let go of what no block can take back any more, or has taken back."""
+        head = self._put
+        put = self._standing(head)
+        if head.before is None or not self._sure:
+            return put
+        if put is head:
+            put = head._replace(entry=None, before=None)
+        elif head.thread != get_ident():  # its block may be open
+            return put
+        self._replace(head, put)
+        return put
+
+    def _standing(self, put: _Put) -> _Put:
+        while put.before is not None and not self._stands(put):
+            put = put.before
+        return put
+
+    def _stands(self, put: _Put) -> bool:
+        """Tell whether this thread finds the entry of what was put in the store."""
+        try:
+            return put.entry is None or self._store.header(self._dialog_id, put.entry.seq) == put.entry
+        except UnknownHandle:
+            return put.entry == NOTHING
 
     def stamped(self, entries: Iterable[Entry], top: Prompt | str | None = None) -> tuple[Entry, ...]:
         """Give entries with the path of what governs after them, on each message that is neither the model's nor a tool's.
