@@ -27,7 +27,7 @@ from palaver.store import Store
 
 __all__ = ["HOLDS", "compact", "constraints", "cost_of", "lines_of", "sentence", "stated", "summarizer_of"]
 
-HOLDS = "It stays so until it has grown by a tenth, or is too long for the model, or somebody compacts by hand."
+HOLDS = "It stays so until it has grown by a tenth, or is too long for the model or the budget, or somebody compacts by hand."
 """How long an undo holds."""
 
 _SHOWN = 12
