@@ -270,6 +270,7 @@ def test_what_is_recorded_of_a_rejection_does_not_quote_what_was_erased(opened: 
     entry: Any = dialog.recall(preview.reject(f"no {SECRET}"))
     assert held(dialog) == []
     assert (entry.data["summary"]["requests"], entry.data["tokens_before"]) == (1, preview.tokens_before)
+    assert "erased meanwhile" in entry.data["rejected"]
 
 
 def test_the_look_costs_what_came_since() -> None:

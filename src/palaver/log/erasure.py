@@ -182,9 +182,10 @@ def _custom(entry: Custom, suspect: Callable[[Derived | BranchSummary], bool]) -
     return {"data": _attempt(entry.data, suspect)} if entry.custom_type == ATTEMPT else {}
 
 
-def unquoting(data: object) -> object:
+def unquoting(data: Mapping[str, Any]) -> Mapping[str, Any]:
     """Give what is to be recorded of an attempt at compacting without the words that may quote what was erased since; its figures stay."""
-    return _attempt(data, lambda _: True)
+    told = _attempt(data, lambda _: True)
+    return told if isinstance(told, Mapping) else data
 
 
 def _attempt(data: object, suspect: Callable[[Derived | BranchSummary], bool]) -> object:

@@ -19,6 +19,9 @@ __all__ = ["noted", "or_plain"]
 
 _UNWRITABLE = "the log would not give back what it wrote as it is"
 
+_ERASED = "something that the dialog holds was erased meanwhile"
+"""The reason that is recorded then: another one may quote what was erased."""
+
 
 def or_plain(
     store: Store, view: View, made: Summarized, plain: Composed, before: str | None, breaker: Breaker
@@ -53,5 +56,6 @@ def noted(store: Store, annotate: Callable[[Custom], Handle], view: View, entry:
     """Record what became of an attempt at making a view smaller; without the words that may quote what was erased since it was made."""
     with store.together():
         if erased_since(store, view.dialog_id, view.at) is not None:
-            entry = entry.model_copy(update={"data": unquoting(entry.data)})
+            told = unquoting(entry.data)
+            entry = entry.model_copy(update={"data": {**told, "rejected": _ERASED}})
         return annotate(entry)
