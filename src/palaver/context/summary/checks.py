@@ -24,7 +24,7 @@ def unusable(answer: SummaryAnswer, headings: Sequence[str], size: int, most: in
     if answer.calls:
         return "it called tools"
     if not text:
-        return "it is nothing but thoughts" if answer.text.strip() else "it is empty"
+        return "it is empty, but for what it thought" if answer.text.strip() else "it is empty"
     if not answer.complete:
         return "it was cut off"
     if size > most:

@@ -9,7 +9,7 @@ from palaver.messages.normalize import cleaned
 
 __all__ = ["FENCE", "clean"]
 
-FENCE = re.compile(r"^\s*(?:```|~~~)", re.MULTILINE)
+FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 """The line that begins or ends a block of code."""
 
 _THOUGHTS = r"(?:\w+:)?(?:analysis|reasoning|reflection|scratchpad|think|thinking|thoughts?)"
@@ -56,6 +56,7 @@ def _spoken(lines: Sequence[str]) -> Iterator[str]:
     """Give the lines that are no scratch work. What stands in a block of code, or amid a line, only speaks of it."""
     kept: list[str] = []
     scratch = code = False
+    last = max((number for number, line in enumerate(lines) if _ENDS.search(line)), default=-1)
     for number, whole in enumerate(lines):
         line = whole
         while scratch or not code:
@@ -64,7 +65,7 @@ def _spoken(lines: Sequence[str]) -> Iterator[str]:
                 if end is None:
                     break
                 line, scratch = line[end.end() :], False
-            elif begun := _begun(line, lines[number + 1 :]):
+            elif begun := _begun(line, ends=last > number):
                 kept += [line[: begun.start()]]
                 line, scratch = line[begun.end() :], True
             elif end := _ENDS_UNBEGUN.match(line):
@@ -78,9 +79,6 @@ def _spoken(lines: Sequence[str]) -> Iterator[str]:
     yield from kept
 
 
-def _begun(line: str, later: Sequence[str]) -> re.Match[str] | None:
+def _begun(line: str, *, ends: bool) -> re.Match[str] | None:
     """Find where scratch work begins in a line: at its beginning; or at its end, where it ends later."""
-    if found := _BEGINS.match(line):
-        return found
-    found = _BEGINS_BEHIND.search(line)
-    return found if found and any(_ENDS.search(each) for each in later) else None
+    return _BEGINS.match(line) or (_BEGINS_BEHIND.search(line) if ends else None)

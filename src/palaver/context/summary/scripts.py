@@ -25,7 +25,7 @@ _LETTERS = 20
 """Less of the user's tells nothing, in letters of an alphabet."""
 _MOST = 10_000
 """Letters of a summary that are looked at: more tell no more."""
-_ASKS, _ENDS, _SENTENCE_LETTERS = 100, 5_000, 400
+_ASKS, _ENDS, _SENTENCE_LETTERS = 100, 2_000, 400
 """Asks that are looked at, the newest; characters of one at either end; letters of one sentence."""
 _PASTED = 2_000
 """Characters of a line of somebody's own: who writes more without a break has pasted it (as `record.own_words` has it)."""
@@ -47,7 +47,9 @@ _ASIDE = (
     re.compile(
         r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|「[^」\n]*」|『[^』\n]*』|\u2018[^\u2019\n]*\u2019|(?<!\w)'[^'\n]+'(?!\w)"
     ),
-    re.compile(r"[A-Za-z0-9~.@+-]*[\\/_.:=#][A-Za-z0-9\\/_.:=#@+~-]+|[A-Za-z]*\d[A-Za-z0-9]*|(?<!\w)--?[a-z][\w-]*"),
+    re.compile(
+        r"(?<![A-Za-z0-9~.@+-])[A-Za-z0-9~.@+-]*[\\/_.:=#][A-Za-z0-9\\/_.:=#@+~-]+|(?<![A-Za-z])[A-Za-z]*\d[A-Za-z0-9]*|(?<!\w)--?[a-z][\w-]*"
+    ),
 )
 """What is the same in any language: blocks of code, code in a line, addresses, quotations; paths, names of code, and options."""
 

@@ -19,7 +19,7 @@ _RULED = re.compile(r"[\s|:=_*-]*")
 """Lines that say nothing: rules, the line below the head of a table, and what underlines a heading."""
 
 _AROUND = " \t*_:\uff1a"
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W_]+")
 _NOT_SAID = "(The summary says nothing of this; see the record beside it.)"
 
 _BOLD_LEVEL, _ROW_LEVEL = 7, 8

@@ -21,7 +21,7 @@ def wants(view: View, ledger: Ledger) -> Facts:
         view: The view that tells of them.
         ledger: The books, with what the log says of constraints.
     """
-    recorder = Recorder(sources=ledger.sources).take(view.exchanges)
+    recorder = Recorder(sources=ledger.sources).take(view.known())
     known = ledger.constraints.applied(recorder.facts())
     return Facts(goal=known.goal, rules=known.rules, asks=known.asks[-1:])
 
@@ -35,7 +35,7 @@ def places(wanted: Facts, view: View) -> Iterator[Run]:
     yield from (run_of(Handle.parse(one.at)) for one in said if one.at)
     yield from (run_of(one.at) for one in view.constraints if one.stands)
     if not all(one.at for one in said):
-        yield from sources_of([exchange for exchange in view.exchanges if exchange.derived])
+        yield from sources_of([exchange for exchange in view.known() if exchange.derived])
 
 
 def run_of(place: Handle) -> Run:
