@@ -6,6 +6,8 @@ words alone: the model asked for one, and the message begins or ends like one, n
 like. What is sent does not change by it; only whose words they are.
 """
 
+# ruff: noqa: RUF001 - words and punctuation of several languages
+
 from __future__ import annotations
 
 import json
@@ -29,11 +31,12 @@ _CLOSED = re.compile(r"</(?P<name>[a-z][\w-]{0,100})>\s*\Z")
 _ENDED = re.compile(
     r"^(?:\([A-Z][\w ]{1,40}: [^\n]{0,500}\)[ \t]*\n){2,4}[\w@:~/.\[\] -]{0,80}[$#>%](?:[ \t][^\n]*)?\Z|"
     r"^\[(?:The )?command (?:finished|completed) with exit code -?\d{1,5}[^\n]{0,100}\]\Z|"
-    r"^What does this output mean / what's next \(if anything, or are we done\?\)\Z",
+    r"^What does this output mean / what's next \(if anything, or are we done\?\)\Z|"
+    r"^Now let's retry: take care not to repeat previous errors[^\n]{0,200}\Z",
     re.MULTILINE | re.IGNORECASE,
 )
 """How the state of a machine stands behind an output: SWE-agent's open file, folder and prompt (`next_step_template`), OpenHands' exit code, Open
-Interpreter's question (`code_output_template`)."""
+Interpreter's question (`code_output_template`), smolagents' advice behind an error."""
 
 _END = 3_000
 """Characters in which it is seen how a text ends."""
@@ -43,14 +46,26 @@ _ECHO = re.compile(
 )
 """How an output begins that says what it is of: Cline and Roo Code, `[read_file for 'a.py'] Result:`."""
 
-_ASKS_THE_USER = re.compile(r"ask|question|completion|respond|feedback|confirm", re.IGNORECASE)
-"""In the names of tools to which the user gives the answer."""
+_ASKS_THE_USER = re.compile(
+    r"ask(?:_\w+)?|attempt_completion|(?:plan|act)_mode_respond|request_(?:user_input|feedback|human_\w+)|(?:get_)?(?:user|human)_input"
+)
+"""Names of tools to which the user gives the answer."""
 
 _ANSWERED = re.compile(r"<(?P<element>answer|feedback|user_message)>(?P<words>.*?)</(?P=element)>", re.DOTALL)
 """Where the user's words stand in what such a tool gives back."""
 
 _DATA = ('{"', "{'", "[{", '["', "{\n", "[\n", "<?xml", "Traceback (most recent call last)")
 """How data begin that answer an action."""
+
+_RESULT = re.compile(
+    r"[\[<(【「]{0,2}(?:Results?|Outputs?|Responses?|Returned|结果|結果|输出|輸出|出力|返回(?:结果)?|결과|출력|Resultado|Salida|Résultat|Ergebnis|Результат)"
+    r"[ \t]{0,4}\d{0,4}[*_]{0,4}[ \t]{0,4}[:：\]>】」]",
+    re.IGNORECASE,
+)
+"""How an output begins that an action asked for, and much else."""
+
+_LINTED = "# Fix any errors below, if possible."
+"""How aider begins what its linters say (`linter.py`)."""
 
 _LONGEST_INPUT = 20_000
 _BEFORE = " \t\r\n>*_#"
@@ -88,6 +103,7 @@ def may_answer(text: str, told: str = "", spelling: Spelling = NEWEST) -> bool:
     head = _head(text)
     return spelling.structure and (
         head.startswith(_DATA)
+        or _RESULT.match(head) is not None
         or _ECHO.match(head) is not None
         or spelling.answers_code.match(head) is not None
         or is_announced(told, None, text)
@@ -115,17 +131,14 @@ def answers(said: str, text: str, told: str = "", spelling: Spelling = NEWEST) -
         return True
     if not spelling.structure and (spelling.action.search(said) or _named(said, spelling)):
         return False  # by early rules a sentence behind the word action hid the code behind it
-    if (
-        spelling.structure
-        and head.startswith(_DATA)
-        and (_acts(said, spelling) or _acts_in_json(said, spelling, alone=True))
-    ):
+    loosely = spelling.structure and (head.startswith(_DATA) or _RESULT.match(head) is not None)
+    if loosely and (_acts(said, spelling) or _acts_in_json(said, spelling, alone=True)):
         return True
     if _code_in(said, spelling) is None:
         return False
-    own = OWN_CODE.search(said) or spelling.thought.search(said) or (spelling.structure and _element(said))
+    own = OWN_CODE.search(said) or spelling.thought.search(said)
     pattern = spelling.answers_code if own else spelling.answers_shown
-    return pattern.match(head) is not None or (spelling.structure and _ended(text))
+    return pattern.match(head) is not None or (spelling.structure and (_ended(text) or _linted(text)))
 
 
 def _acts(said: str, spelling: Spelling) -> bool:
@@ -177,17 +190,21 @@ def _bare(text: str) -> str:
 def _echoes(said: str, text: str) -> bool:
     """Tell whether a text begins with the name of what the model called in an element; not where the user gives the answer."""
     named = _ECHO.match(_head(text))
-    return named is not None and f"<{named['name']}>" in said and _ASKS_THE_USER.search(named["name"]) is None
+    return named is not None and f"<{named['name']}>" in said and _ASKS_THE_USER.fullmatch(named["name"]) is None
 
 
 def dressed(text: str, spelling: Spelling = NEWEST) -> bool:
     """Tell whether a text begins with the mark of a tool's output, a command's or a harness's, whatever stands before it."""
-    return spelling.dressed.match(_head(text)) is not None
+    return (spelling.structure and _linted(text)) or spelling.dressed.match(_head(text)) is not None
 
 
 def _head(text: str) -> str:
     """Give how a text begins, without emphasis, marks of headings and quotation, and empty lines before it."""
     return text.lstrip(_BEFORE)[:_HEAD]
+
+
+def _linted(text: str) -> bool:
+    return text[:_HEAD].lstrip().startswith(_LINTED)
 
 
 def _ended(text: str) -> bool:
@@ -201,7 +218,7 @@ def outside(text: str) -> str:
     Some agents write all steps into one message, behind what the user asked; some give the model his answer as that of a tool.
     """
     named = _ECHO.match(_head(text))
-    if named is not None and _ASKS_THE_USER.search(named["name"]) is not None:
+    if named is not None and _ASKS_THE_USER.fullmatch(named["name"]) is not None:
         return "\n".join(found["words"].strip() for found in _ANSWERED.finditer(text))
     begins = [found.end() for found in NEWEST.begins.finditer(text)]
     start = begins[-1] if begins else 0

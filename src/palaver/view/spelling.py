@@ -27,7 +27,7 @@ _INPUTS = (
     r"(?:행동|액션)[ _]?입력|Aktionseingabe|Entrada de(?: la)? (?:Acción|Accion|Ação|Acao)|Entrada da (?:Ação|Acao)|Entrée de l['’]action|"
     r"Input (?:dell['’])?Azione|(?:Входные данные|Ввод|Вход)(?: действия| для действия)?)"
 )
-_THOUGHTS = r"(?:Thoughts?|思考|想法|思路|思维|考え|생각|Gedanken?|Pensamientos?|Pensées?|Pensamentos?|Pensier[oi]|Мысл[ьи]|Размышление|Pikiran|Suy nghĩ)"
+_THOUGHTS = r"(?:Thoughts?|思考|想法|思维|考え|생각|Gedanken?|Pensamientos?|Pensées?|Pensamentos?|Pensier[oi]|Мысл[ьи]|Размышление|Pikiran|Suy nghĩ)"
 _OBSERVATIONS = (
     r"(?:Observations?|观察(?:结果|到的?)?|觀察(?:結果)?|观测(?:结果)?|観察(?:結果)?|観測(?:結果)?|관찰(?:[ ]?결과)?|관측|Beobachtung(?:en)?|Observación|Observacion|"
     r"Observação|Observacao|Osservazion[ei]|Наблюдени[ея]|Observasi|Quan sát)"
@@ -48,7 +48,6 @@ _MARKED_AND_RUN = (
     + r"|exit ?code: -?\d{1,5} \((?:execution|no output|unknown)[^)\n]{1,100}\)|the script ran(?:, then exited with an error| but produced no output to console\. the) \(?posix exit code|"
     r"the code above was executed on my machine\. it produced no text output|i executed that code\. this was the output: \"\"\"|the last command <command>|"
     r"please always provide exactly one action in|your output was not formatted correctly\. you must always include one|invalid format: missing ['‘]action|"
-    r"fix any errors below, if possible\.[ \t]*\n|now let's retry: take care not to repeat previous errors|"
     r"[\[【]?(?:工具|函数|函數|関数|ツール)(?:的|の)?(?:调用|調用|执行|呼び出し)?(?:的|の)?(?:输出|輸出|出力|返回|结果|結果|返回结果|响应|応答)[\]】]?[ \t]{0,4}[:：]"
 )
 _SHOWN = (
@@ -159,7 +158,7 @@ THIRD = Spelling(
     ),
     dressed=re.compile(rf"(?:{_MARKED_AND_RUN}|{_SHOWN_AND_CODE}|{_RETURNED}|{_CAVEAT})", re.IGNORECASE),
     answers_code=re.compile(
-        rf"(?:{_MARKED_AND_RUN}|{_OBSERVATIONS}[:：][ \t]{{0,40}}\n|(?-i:OBSERVATION:)|(?:call id: \S{{1,100}}\s{{1,4}})?error:[ \t]{{0,4}}\n)",
+        rf"(?:{_MARKED_AND_RUN}|{_OBSERVATIONS}[:：][ \t]{{0,40}}\n|(?-i:OBSERVATION:))",
         re.IGNORECASE,
     ),
     answers_shown=re.compile(rf"(?:{_MARKED_AND_RUN}|(?-i:OBSERVATION:))", re.IGNORECASE),
