@@ -16,12 +16,12 @@ from functools import partial
 from threading import Lock
 from typing import Any, TypeVar, cast
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 
 from palaver.errors import MissingExtra
 from palaver.ids import SessionId
 from palaver.integrations.claude_lane import FRAMEWORK, Lane, lanes_of, newest_summary
-from palaver.integrations.keyed import Keyed, step
+from palaver.integrations.keyed import Keyed, apart, step
 from palaver.store import SessionRecord
 from palaver.store.connect import StoreLike, opened_store
 
@@ -61,7 +61,7 @@ class PalaverSessionStore:
             self._store.close()
 
     async def _write(self, job: Callable[[], T]) -> T:
-        return await to_thread.run_sync(self._alone, job, limiter=self._turns)
+        return await apart(self._store, partial(self._alone, job), self._turns)
 
     def _alone(self, job: Callable[[], T]) -> T:
         """Do a write; what was remembered of the transcripts is forgotten when it fails."""
@@ -109,7 +109,7 @@ class PalaverSessionStore:
 
     async def load(self, key: SessionKey) -> list[SessionStoreEntry] | None:
         """Give all records of a transcript in the order in which they came; None for one that nothing was written to."""
-        return await to_thread.run_sync(self._load, dict(key))
+        return await apart(self._store, partial(self._load, dict(key)))
 
     def _load(self, key: Mapping[str, str]) -> list[SessionStoreEntry] | None:
         project, session, subpath = _parts(key)
@@ -130,7 +130,7 @@ class PalaverSessionStore:
 
     async def list_session_summaries(self, project_key: str) -> list[SessionSummaryEntry]:
         """Give what the SDK wrote down of each session of a project."""
-        return await to_thread.run_sync(self._summaries, project_key)
+        return await apart(self._store, partial(self._summaries, project_key))
 
     def _summaries(self, project: str) -> list[SessionSummaryEntry]:
         found: list[SessionSummaryEntry] = []
@@ -159,7 +159,7 @@ class PalaverSessionStore:
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         """Give the subpaths under a session that were written to."""
-        return await to_thread.run_sync(self._subkeys, dict(key))
+        return await apart(self._store, partial(self._subkeys, dict(key)))
 
     def _subkeys(self, key: Mapping[str, str]) -> list[str]:
         record = self._keyed.find(key["project_key"], key["session_id"])

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
+from anyio import CapacityLimiter, to_thread
+
 from palaver.errors import Conflict, InvalidInput
 from palaver.ids import SessionId, derive_id, new_session_id, now
 from palaver.store import SessionRecord, SourceRecord, Store
+from palaver.store.blocks import require_no_block
 
-__all__ = ["Keyed", "step"]
+__all__ = ["Keyed", "apart", "step"]
 
 TRIES = 64
 """How often a write is tried. Each failure means that another writer got on, so more than a few are rare even among dozens of writers."""
@@ -31,6 +34,16 @@ def step(store: Store, job: Callable[[], T]) -> T:
             if not left:
                 raise
     raise AssertionError
+
+
+async def apart(store: Store, job: Callable[[], T], limiter: CapacityLimiter | None = None) -> T:
+    """Do something with a store in another thread.
+
+    Raises:
+        InvalidInput: This thread is inside a block of the store: the other one would wait for its end.
+    """
+    require_no_block(store, "What another framework asks of a store asynchronously")
+    return await to_thread.run_sync(job, limiter=limiter)
 
 
 class Keyed:

@@ -9,17 +9,16 @@ A thread is a session. Each checkpoint, each value of a channel at a version and
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
-from threading import RLock
-from typing import Any, TypeVar
-
-from anyio import to_thread
+from threading import RLock, local
+from typing import Any, TypeAlias, TypeVar
 
 from palaver.errors import InvalidInput, MissingExtra
 from palaver.ids import SessionId
-from palaver.integrations.keyed import Keyed, step
+from palaver.integrations.keyed import Keyed, apart, step
 from palaver.store import SessionRecord
+from palaver.store.blocks import in_block
 from palaver.store.connect import StoreLike, opened_store
 
 try:
@@ -44,6 +43,8 @@ except ImportError as error:
 __all__ = ["PalaverCheckpointSaver"]
 
 T = TypeVar("T")
+
+_Known: TypeAlias = "dict[tuple[SessionId, str], tuple[Namespace, Conversation]]"
 
 MOST_THREADS = 256
 """Of how many threads a saver remembers what they hold; another one is read when it is used."""
@@ -73,8 +74,9 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
         self._store, self._owned = opened_store(store, create=True)
         self._keyed = Keyed(self._store, FRAMEWORK)
         self._channel = messages
-        self._known: dict[tuple[SessionId, str], tuple[Namespace, Conversation]] = {}
+        self._known: _Known = {}
         self._lock = RLock()
+        self._own = local()
 
     def close(self) -> None:
         """Close the store, if it was opened here."""
@@ -84,28 +86,47 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
     # --- finding ----------------------------------------------------------------------------------------------------------------
 
     @contextmanager
+    def _alone(self) -> Iterator[_Known]:
+        """Give what is remembered, to one thread at a time.
+
+        In a block of the caller's that is nothing: the block may take back what was read in it, and who is waited for may wait for its end.
+        """
+        known: _Known | None = getattr(self._own, "known", None)
+        if known is not None:
+            yield known
+            return
+        inside = in_block(self._store)
+        with nullcontext() if inside else self._lock:
+            self._own.known = known = {} if inside else self._known
+            try:
+                yield known
+            finally:
+                del self._own.known
+
+    @contextmanager
     def _namespace(
         self, session_id: SessionId, name: str, *, make: bool = False
     ) -> Iterator[tuple[Namespace, Conversation]]:
         """Give what is known of a namespace, brought up to date; what fails is forgotten."""
         key = (session_id, name)
-        found = self._known.pop(key, None)
-        if found is None:
-            found = Namespace(self._store, session_id, name), Conversation(self._store, session_id, name)
-            if make and name not in namespaces(self._store, session_id):
-                found[0].make()
-        found[0].catch_up()
-        yield found
-        self._known[key] = found
-        while len(self._known) > MOST_THREADS:
-            self._known.pop(next(iter(self._known)))
+        with self._alone() as known:
+            found = known.pop(key, None)
+            if found is None:
+                found = Namespace(self._store, session_id, name), Conversation(self._store, session_id, name)
+                if make and name not in namespaces(self._store, session_id):
+                    found[0].make()
+            found[0].catch_up()
+            yield found
+            known[key] = found
+            while len(known) > MOST_THREADS:
+                known.pop(next(iter(known)))
 
     def _write(self, job: Callable[[], T]) -> T:
-        with self._lock:
+        with self._alone() as known:
             try:
                 return step(self._store, job)
             except BaseException:  # an interrupt, too: what is known may be of a write that was undone
-                self._known.clear()
+                known.clear()
                 raise
 
     def _thread(self, thread_id: str) -> SessionRecord | None:
@@ -136,7 +157,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Give a checkpoint, the newest one where the configuration names none; None where there is none."""
         thread, name = _where(config)
-        with self._lock:
+        with self._alone():
             record = self._thread(thread)
             if record is None or name not in namespaces(self._store, record.session_id):
                 return None
@@ -166,7 +187,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
             for one in self._chosen(session_id, name, config, before):
                 if left is not None and left <= 0:
                     return
-                with self._lock, self._namespace(session_id, name) as (space, _):
+                with self._namespace(session_id, name) as (space, _):
                     metadata = self.serde.loads_typed(one.metadata)
                     if any(metadata.get(key) != value for key, value in (filter or {}).items()):
                         continue
@@ -191,7 +212,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
     ) -> Sequence[Checkpointed]:
         only = None if config is None else get_checkpoint_id(config)
         bound = None if before is None else get_checkpoint_id(before)
-        with self._lock, self._namespace(session_id, name) as (space, _):
+        with self._namespace(session_id, name) as (space, _):
             return [
                 space.checkpoints[one]
                 for one in sorted(space.checkpoints, reverse=True)
@@ -317,7 +338,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
         session = self._thread(one.config["configurable"]["thread_id"])
         if session is None:
             return
-        with self._lock, self._namespace(session.session_id, where["checkpoint_ns"]) as (space, _):
+        with self._namespace(session.session_id, where["checkpoint_ns"]) as (space, _):
             waiting = list(space.pending(one.config["configurable"]["checkpoint_id"]))
         target = self._keyed.find(thread_id)
         for write, value in waiting if target is not None else ():
@@ -333,7 +354,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """As `get_tuple`."""
-        return await to_thread.run_sync(self.get_tuple, config)
+        return await apart(self._store, partial(self.get_tuple, config))
 
     async def alist(
         self,
@@ -345,7 +366,7 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
     ) -> AsyncIterator[CheckpointTuple]:
         """As `list`."""
         found = self.list(config, filter=filter, before=before, limit=limit)
-        while (one := await to_thread.run_sync(next, found, None)) is not None:
+        while (one := await apart(self._store, partial(next, found, None))) is not None:
             yield one
 
     async def aput(
@@ -356,29 +377,29 @@ class PalaverCheckpointSaver(BaseCheckpointSaver[int]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """As `put`."""
-        return await to_thread.run_sync(self.put, config, checkpoint, metadata, new_versions)
+        return await apart(self._store, partial(self.put, config, checkpoint, metadata, new_versions))
 
     async def aput_writes(
         self, config: RunnableConfig, writes: Sequence[tuple[str, Any]], task_id: str, task_path: str = ""
     ) -> None:
         """As `put_writes`."""
-        await to_thread.run_sync(self.put_writes, config, writes, task_id, task_path)
+        await apart(self._store, partial(self.put_writes, config, writes, task_id, task_path))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """As `delete_thread`."""
-        await to_thread.run_sync(self.delete_thread, thread_id)
+        await apart(self._store, partial(self.delete_thread, thread_id))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """As `delete_for_runs`."""
-        await to_thread.run_sync(self.delete_for_runs, run_ids)
+        await apart(self._store, partial(self.delete_for_runs, run_ids))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """As `prune`."""
-        await to_thread.run_sync(partial(self.prune, thread_ids, strategy=strategy))
+        await apart(self._store, partial(self.prune, thread_ids, strategy=strategy))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """As `copy_thread`."""
-        await to_thread.run_sync(self.copy_thread, source_thread_id, target_thread_id)
+        await apart(self._store, partial(self.copy_thread, source_thread_id, target_thread_id))
 
 
 def _thread_in(config: RunnableConfig) -> str:

@@ -1,0 +1,106 @@
+"""Adapters and blocks of the caller's: what a block took back is not remembered, nobody waits for one another, and nothing is asked of another thread inside one."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from palaver import MemoryStore
+from palaver.errors import InvalidInput
+from palaver.integrations.keyed import apart
+from palaver.store import Store
+from tests.threads import WAIT
+
+base = pytest.importorskip("langgraph.checkpoint.base", reason="langgraph is not installed: ./run integrations")
+adapter = pytest.importorskip("palaver.integrations.langgraph")
+
+AT = {"configurable": {"thread_id": "t", "checkpoint_ns": ""}}
+
+
+def put(saver: Any, number: int) -> None:  # noqa: ANN401 - LangGraph's own
+    """Write a checkpoint that says a number."""
+    made = {
+        **base.empty_checkpoint(),
+        "id": f"{number:08d}",
+        "channel_values": {"x": number},
+        "channel_versions": {"x": number},
+    }
+    saver.put(AT, made, {"step": number}, {"x": number})
+
+
+def said(saver: Any) -> list[int]:  # noqa: ANN401 - LangGraph's own
+    """Give what the checkpoints say, the newest first."""
+    return [one.checkpoint["channel_values"]["x"] for one in saver.list(AT)]
+
+
+@pytest.mark.parametrize("look", [False, True])
+def test_a_checkpoint_that_a_block_took_back_is_not_there(new_store: Callable[[], Store], *, look: bool) -> None:
+    """Not for the saver that wrote it, and nothing is built upon it, whether or not it was looked at in between."""
+    store = new_store()
+    saver = adapter.PalaverCheckpointSaver(store)
+    put(saver, 1)
+    with suppress(ZeroDivisionError), store.together():
+        put(saver, 2)
+        assert said(saver) == [2, 1]
+        raise ZeroDivisionError
+    if look:
+        assert said(saver) == [1]
+    put(saver, 3)
+    with store.together():
+        put(saver, 4)
+    put(saver, 5)
+    assert said(saver) == said(adapter.PalaverCheckpointSaver(store)) == [5, 4, 3, 1]
+    assert [one.parent_config for one in saver.list(AT)] == [None] * 4
+
+
+def test_a_reader_that_waits_for_a_block_does_not_keep_it_from_its_end() -> None:
+    """A reader in another thread waits for the end of a block of the store in memory, and the block's thread uses the same saver: both get there."""
+    waits = threading.Event()
+
+    class Watched(MemoryStore):
+        def source(self, identity: str) -> Any:  # noqa: ANN401 - as its parent's
+            if threading.current_thread().name == "reader":
+                waits.set()
+            return super().source(identity)
+
+    store = Watched()
+    saver = adapter.PalaverCheckpointSaver(store)
+    put(saver, 1)
+    read: list[list[int]] = []
+
+    def looks() -> None:
+        saver.get_tuple(AT)
+        read.append(said(saver))
+
+    reader = threading.Thread(target=looks, name="reader", daemon=True)
+
+    def block() -> None:
+        with store.together():
+            reader.start()
+            assert waits.wait(WAIT)
+            put(saver, 2)
+
+    writer = threading.Thread(target=block, daemon=True)
+    writer.start()
+    writer.join(WAIT / 4)
+    reader.join(WAIT / 4)
+    assert (writer.is_alive(), reader.is_alive(), read) == (False, False, [[2, 1]])
+
+
+def test_nothing_is_asked_of_another_thread_inside_a_block() -> None:
+    """It would wait for the end of the block, and the block for it: it is refused, and nothing is written."""
+    store = MemoryStore()
+    saver = adapter.PalaverCheckpointSaver(store)
+    put(saver, 1)
+
+    async def asks() -> None:
+        with store.together():
+            for ask in (saver.aget_tuple(AT), saver.adelete_thread("t"), apart(store, lambda: None)):
+                with pytest.raises(InvalidInput, match="End the block first"):
+                    await ask
+        assert await saver.aget_tuple(AT) is not None
+
+    asyncio.run(asks())
