@@ -18,6 +18,7 @@ from palaver.cli.surroundings import errors, write
 from palaver.context import DEFAULT_POLICY, POLICIES, Ledger, Meter, compose, policy
 from palaver.context import Policy as ContextPolicy
 from palaver.context.decided import sentences
+from palaver.context.triggers import held
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId
 from palaver.log.redaction import PatternRedactor
@@ -119,7 +120,7 @@ def _computed(found: Session, asked: Asked) -> tuple[_Seen, Request | None]:
     _check(found.store, dialog_id, asked.at)
     view = fold(found.store, dialog_id, asked.at, whole=asked.policy == _WHOLE)
     model = asked.model or view.model or profile(asked.wire or "openai-chat").model
-    seen = _seen(view, model, asked.policy, asked.budget, _known(found, dialog_id, model, asked.at))
+    seen = _seen(view, model, asked.policy, asked.budget, _known(found, dialog_id, model, asked))
     return seen, None if asked.wire is None else _request(found.store, seen, asked.wire, asked.then)
 
 
@@ -151,15 +152,17 @@ class _Seen:
     notes: tuple[str, ...]
 
 
-def _known(session: Session, dialog_id: DialogId, model: str, at: int | None) -> tuple[Ledger, Rates | None]:
-    """Give what a schedule goes by: the calls that the log has, and the prices; of an earlier view nothing but the prices."""
+def _known(session: Session, dialog_id: DialogId, model: str, asked: Asked) -> tuple[Ledger, Rates | None]:
+    """Give what a schedule goes by: the calls that the log has, whether an undo holds, and the prices; of an earlier view nothing but the prices."""
     dialog = session.dialog(dialog_id)
     books = Ledger(meter=Meter(counter(model)))
     prices = rates_of(model, dialog.store.last(dialog_id).at)
-    if at is not None:
+    if asked.at is not None:
         return books, prices
+    figures = dialog.figures(model=model)
     known = Books(dialog.store, dialog_id).ledger(books, dialog.spans, model, None)
-    return replace(books, calls=known.calls, branches=known.branches), prices
+    stays = held(figures, figures.window if asked.budget is None else asked.budget)
+    return replace(books, calls=known.calls, branches=known.branches, held=stays), prices
 
 
 def _seen(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 from palaver.errors import InvalidInput
 
-__all__ = ["MANUAL", "EventCount", "Figures", "Fired", "Idle", "Overflow", "Own", "Tokens", "Trigger", "fired", "grown"]
+__all__ = ["MANUAL", "EventCount", "Figures", "Fired", "Idle", "Overflow", "Own", "Tokens", "Trigger", "fired", "grown", "held"]
 
 MANUAL = "manual"
 """The name under which a compaction is recorded that somebody asked for."""
@@ -179,6 +179,16 @@ def grown(figures: Figures) -> bool:
     if not figures.compacted or figures.tokens >= figures.compacted * _PROGRESS:
         return True
     return figures.undone and 0 < figures.window < figures.tokens
+
+
+def held(figures: Figures, room: int) -> bool:
+    """Tell whether a view is as large as somebody wants it to be: he took a compaction back, a request holds it, and it has not grown by a tenth since.
+
+    Args:
+        figures: The figures.
+        room: What one request may occupy, in tokens; 0 where that is not known.
+    """
+    return figures.undone and not grown(replace(figures, window=room))
 
 
 def fired(triggers: Iterable[Trigger], figures: Figures) -> Fired | None:
