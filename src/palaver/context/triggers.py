@@ -8,7 +8,20 @@ from typing import ClassVar, Protocol
 
 from palaver.errors import InvalidInput
 
-__all__ = ["MANUAL", "EventCount", "Figures", "Fired", "Idle", "Overflow", "Own", "Tokens", "Trigger", "fired", "grown", "held"]
+__all__ = [
+    "MANUAL",
+    "EventCount",
+    "Figures",
+    "Fired",
+    "Idle",
+    "Overflow",
+    "Own",
+    "Tokens",
+    "Trigger",
+    "fired",
+    "grown",
+    "held",
+]
 
 MANUAL = "manual"
 """The name under which a compaction is recorded that somebody asked for."""
