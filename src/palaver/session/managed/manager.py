@@ -25,6 +25,7 @@ from palaver.session.managed.reading import HERE, PARENT, Here, ManagedSession
 from palaver.session.reading.erased import require_unerased
 from palaver.session.reading.transcript import stretches
 from palaver.session.session import Session
+from palaver.store.blocks import in_block
 from palaver.store.connect import StoreLike, opened_store
 from palaver.store.protocol import SessionRecord, Store
 from palaver.view import View
@@ -228,8 +229,11 @@ class SessionManager(ManagedSession):
         Raises:
             UnknownHandle: There is no such entry.
         """
+        self._back()
         target = self._entry_place(target_id)
         dialog = self._dialog if isinstance(self._leaf, Here) else self.session.dialog(target.dialog).reload()
+        if in_block(self.store):
+            self._labels = None  # the block may take it back
         known = self._label_places()  # before the new one is among them
         made = dialog.label(target, label)
         known.pop(target, None)
@@ -296,7 +300,10 @@ class SessionManager(ManagedSession):
 
     def _settled(self) -> Dialog:
         """Give the dialog that the leaf is the end of; after a move that is the one it is already the end of, or a fork."""
+        self._back()
         if not isinstance(self._leaf, Here):
+            if in_block(self.store) and self._before is None:
+                self._before = self._dialog, self._leaf
             self._dialog = self._new_root() if self._leaf is None else self._at(self._leaf)
             self._leaf = HERE
         return self._dialog

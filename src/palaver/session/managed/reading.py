@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Self
 
-from palaver.errors import InvalidHandle, UnknownHandle
+from palaver.errors import InvalidHandle, UnknownDialog, UnknownHandle
 from palaver.log import Handle, Span
 from palaver.session.branches.paths import newest, path_to
 from palaver.session.dialog.dialog import Dialog
@@ -13,6 +13,7 @@ from palaver.session.managed.context import SessionContext, context_at
 from palaver.session.managed.entries import Chain, SessionEntry, SessionHeader, SessionTreeNode, entries_in
 from palaver.session.reading.marks import labels_of
 from palaver.session.session import Session
+from palaver.store.blocks import in_block
 
 __all__ = ["HERE", "PARENT", "Here", "ManagedSession"]
 
@@ -46,6 +47,9 @@ class ManagedSession:
         self.store = session.store
         self._dialog = (session.newest if dialog is None else dialog).reload()
         self._leaf: Handle | Here | None = HERE
+        self._before: tuple[Dialog, Handle | Here | None] | None = (
+            None  # where the leaf was, while a block may take back where it is
+        )
         self._labels: dict[Handle, str] | None = None
 
     # --- what it is ----------------------------------------------------------------------------------------------------------------
@@ -85,6 +89,7 @@ class ManagedSession:
         return None if place is None else str(place)
 
     def _place(self) -> Handle | None:
+        self._back()
         return newest(self._dialog.spans) if isinstance(self._leaf, Here) else self._leaf
 
     # --- reading ---------------------------------------------------------------------------------------------------------------------
@@ -152,15 +157,29 @@ class ManagedSession:
 
     def _label_places(self) -> dict[Handle, str]:
         """Give the labels of the whole session; reads its headers once."""
-        if self._labels is None:
-            self._labels = labels_of(self.store, self._chain().spans())
-        return self._labels
+        if self._labels is not None:
+            return self._labels
+        found = labels_of(self.store, self._chain().spans())
+        if not in_block(self.store):
+            self._labels = found
+        return found
 
     def reload(self) -> Self:
         """Take note of what other writers have appended, and give the manager itself."""
+        self._back()
         self._dialog.reload()
         self._labels = None
         return self
+
+    def _back(self) -> None:
+        """Go back to where the leaf was, where a block took back the dialog that it led to."""
+        if self._before is None or in_block(self.store):
+            return
+        before, self._before = self._before, None
+        try:
+            self.store.node(self._dialog.dialog_id)
+        except UnknownDialog:
+            self._dialog, self._leaf = before
 
     # --- ids -------------------------------------------------------------------------------------------------------------------------
 
