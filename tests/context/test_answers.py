@@ -224,7 +224,8 @@ def test_sections_in_another_order_are_named_and_not_guessed() -> None:
 def test_the_prompt_says_in_which_language_what_is() -> None:
     """The words as the user writes, the headings as they stand: an answer that does as it is told needs no guessing."""
     said = SummaryRequest().instruction
-    assert "in which the user writes; only the headings stay as they stand below" in said
+    assert "Write in the language in which the user writes." in said
+    assert "with these headings, untranslated:\n\n## User Intent" in said
 
 
 # --- scripts ------------------------------------------------------------------------------------------------------------------
