@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
@@ -62,3 +63,18 @@ def test_view_says_what_a_schedule_would_do_now(scheduled: Path) -> None:
     assert same.code == other.code == Exit.OK
     assert "schedule: kept; 2 edits" in " ".join(same.err.split())
     assert "schedule: lost; 2 edits" in " ".join(other.err.split())
+
+
+def test_view_says_that_an_undo_holds_a_schedule(scheduled: Path, tmp_path: Path) -> None:
+    """Behind an undo nothing would be edited, and a note says why; with a budget that the view does not fit, as ever; by the next compaction it is over."""
+    store = copytree(scheduled.parent, tmp_path / "copy") / scheduled.name
+    with Session.open("book", store) as session:
+        dialog = session.root
+        dialog.compact(budget=4_000, model=_MODEL).approve()
+        dialog.undo()
+    words = ("view", "book", "--store", str(store), "--policy", "scheduled", "--model", _MODEL, "--explain")
+    assert "schedule: held; a compaction was taken back" in " ".join(run(*words).err.split())
+    assert "schedule: held" not in run(*words, "--budget", "4000").err
+    with Session.open("book", store) as session:
+        session.root.compact(budget=4_000, model=_MODEL).approve()
+    assert "schedule: held" not in run(*words).err
