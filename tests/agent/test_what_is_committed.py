@@ -172,6 +172,17 @@ def test_a_summary_with_which_nothing_is_gained_is_paid_for_once() -> None:
     assert len(summariser.asked) <= 3
 
 
+def test_a_budget_that_nothing_fits_is_told_once_in_a_turn() -> None:
+    """A budget below what every view must hold: the turn goes on with the whole, and the log says each time why nothing was made smaller."""
+    how = AutoCompact(triggers=(Tokens(limit=1_000),), budget=5)
+    agent, provider = talking(compact=how)
+    for turns in (1, 2):
+        turn(agent)
+        assert [attempt["rejected"][:24] for attempt in attempts(agent)] == ["there is no view so smal"] * turns
+    assert made(agent) == []
+    assert len(provider.requests) == 2
+
+
 def test_a_failure_is_counted_once() -> None:
     """What a summariser was refused for is counted already; what was good and could not be committed is counted then; without one nothing is."""
     good = {"trigger": "t", "summary": {"requests": 1, "refused": "", "failures": 0, "at": 0}}

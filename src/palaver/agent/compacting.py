@@ -52,17 +52,19 @@ async def compact_if_due(run: Run) -> None:
 
 async def _left_to_do(run: Run, how: AutoCompact) -> AutoCompact | None:
     """Compact, if it is due; how to go on where that came to nothing, and None where there is nothing more to do."""
-    asked = Fired(Own.name, "a view was to be made smaller")
+    cause = Fired(Own.name, "a view was to be made smaller")
     try:
-        cause = await _due(run, how)
-        preview = None if cause is None else await _or_previewed(run, how, cause)
-    except InfeasibleBudget:  # nothing can be left out, and the provider has the last word
+        due = await _due(run, how)
+        if due is None:
+            return None
+        cause = due
+        preview = await _or_previewed(run, how, cause)
+    except InfeasibleBudget as error:  # nothing can be left out, and the provider has the last word
+        await record_once(run, cause, f"there is no view so small: {first_line(error.message)}")
         return None
     except (Conflict, InvalidInput) as error:  # the default policy's, too
-        await policy_failed(run, asked, error)
+        await policy_failed(run, cause, error)
         run.dialog.reload()
-        return None
-    if preview is None:
         return None
     plain = replace(how, summarizer=None) if preview.summary else None
     if not preview.worthwhile:
