@@ -204,7 +204,8 @@ class Ground:
         """Give the same ground with other room; what was found of the exchanges is not looked for again."""
         _ = self._dialogs, self._newest, self._pinned, self.asks, self.gone  # found once, however many rooms there are
         other = replace(self, room=room)
-        vars(other).update({name: found for name, found in vars(self).items() if name not in vars(other)})
+        same = {name: found for name, found in vars(self).items() if name not in vars(other) and name != "_recent"}
+        vars(other).update(same)
         return other
 
     def whole(self, index: int) -> int:
@@ -285,6 +286,24 @@ class Ground:
     def newest(self, upto: int) -> frozenset[int]:
         """Give the newest words of the user up to `upto`, the newest response, and in a text protocol the output that answers it."""
         return frozenset(self._newest[upto])
+
+    def recent(self, upto: int) -> int:
+        """Give the first of the exchanges up to `upto` that the room says to leave alone at the end; `upto + 1` where it says nothing."""
+        if not (self.room.keep_last or self.room.keep_recent):
+            return upto + 1
+        if upto not in self._recent:
+            index, messages, size = upto + 1, 0, 0
+            while index > 0 and (messages < self.room.keep_last or size < self.room.keep_recent):
+                index -= 1
+                messages += self.view.exchanges[index].messages
+                size += self.whole(index)
+            self._recent[upto] = index
+        return self._recent[upto]
+
+    @cached_property
+    def _recent(self) -> dict[int, int]:
+        """What was found of each exchange that somebody asked for."""
+        return {}
 
     def response(self, upto: int) -> int:
         """Give the newest response up to `upto`, or -1."""

@@ -124,7 +124,9 @@ def free(ground: Ground, upto: int, layout: Layout) -> Iterator[int]:
 
 
 def may_change(ground: Ground, upto: int, index: int) -> bool:
-    """Tell whether the blocks of an exchange may be shown in another form: not pinned, open, derived, the newest ask or response."""
+    """Tell whether the blocks of an exchange may be shown in another form: not pinned, open, derived, the newest ask or response, or to be left alone."""
+    if index >= ground.recent(upto):
+        return False
     exchange = ground.view.exchanges[index]
     newest = index in ground.newest(upto)
     return not (newest or exchange.pinned or exchange.open or exchange.derived)

@@ -21,11 +21,12 @@ _NAME = "degrade_media"
 def degrade_media(ground: Ground, upto: int, layout: Layout) -> Layout:
     """Show the oldest images and sounds as lines until the layout is small enough, those of the newest response at last.
 
-    The newest user message and what is pinned keep theirs.
+    The newest user message, what is pinned and what is to be left alone keep theirs; of the last the newest response does not, where there is no room.
     """
-    asked, response = ground.asked(upto), ground.response(upto)
+    asked, response, recent = ground.asked(upto), ground.response(upto), ground.recent(upto)
     shown = list(layout.shown(upto))
-    row = [index for index in shown if index not in {asked, response}] + ([response] if response in shown else [])
+    row = [index for index in shown if index not in {asked, response} and index < recent]
+    row += [response] if response in shown else []
     size, changes = layout.size, {}
     for index in row:
         if size <= ground.room.low:
