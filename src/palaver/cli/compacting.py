@@ -224,6 +224,11 @@ def lines_of(made: CompactionPreview) -> list[str]:
     places += [f"  - {place}: shown in part" for place in made.shortened]
     lines += places if len(places) <= _SHOWN else [*places[:_SHOWN], f"  … {len(places) - _SHOWN} more"]
     lines += [f"  no summary: {made.refused}"] if made.refused else []
+    lines += (
+        [f"  no digest of some large outputs: {', '.join(made.undigested)}"]
+        if made.undigested and not made.refused
+        else []
+    )
     lines += [f"  {cost}"] if (cost := cost_of(made)) else []
     for text in made.inserted:
         lines += ["  What stands in their place:", *(f"  | {line}" for line in text.splitlines())]

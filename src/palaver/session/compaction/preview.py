@@ -79,6 +79,11 @@ class CompactionPreview:
         return "" if self.summarized is None else self.summarized.refused
 
     @property
+    def undigested(self) -> tuple[str, ...]:
+        """Why large outputs have no digest although the policy wants one, each reason once."""
+        return () if self.summarized is None else self.summarized.undigested
+
+    @property
     def inserted(self) -> tuple[str, ...]:
         """The texts that would stand for what goes: summary, record, notice."""
         known = {text_of(exchange) for exchange in self.before.exchanges if exchange.derived}
@@ -135,6 +140,7 @@ class CompactionPreview:
             "inserted": list(self.inserted),
             "summary": self.summary,
             "refused": self.refused,
+            "undigested": list(self.undigested),
             "focus": self.focus,
             "found": self.found,
             "missing": list(self.missing),
