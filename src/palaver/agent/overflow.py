@@ -6,6 +6,7 @@ the request that was refused, or smaller: a context manager shapes what is sent,
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from palaver.agent.auto_compact import AutoCompact
@@ -17,10 +18,8 @@ from palaver.context import Meter
 from palaver.context.floor import floor
 from palaver.context.triggers import Fired, Overflow
 from palaver.errors import Conflict, ContextOverflow, InfeasibleBudget, ModelCallFailed
-from palaver.session.calls.composing import tokens_of
 from palaver.tokens import Budget, counter
 from palaver.tools.aside import aside
-from palaver.view import View
 
 __all__ = ["make_room"]
 
@@ -49,20 +48,21 @@ async def make_room(run: Run, overflow: ContextOverflow, closing: str) -> int:
         ModelCallFailed: What must be sent is more than that.
     """
     model = run.settings.model
-    view = run.dialog.view() if run.answering is None else run.answering.view
-    refused = await aside(lambda: tokens_of(view, model))
+    meter = Meter(counter(model))
+    view = await aside(run.dialog.view) if run.answering is None else run.answering.view
+    refused = await aside(lambda: meter.view(view).total)
     told = _fitting(overflow, refused)
     shares = _UNTOLD if told is None else (_ROOM * told, told)
     for most in (max(1, int(refused * share)) for share in shares):
-        await _commit(run, overflow, most, closing)
+        await _commit(run, overflow, most, closing, meter)
         try:
             await seen(run, closing, most)
         except InfeasibleBudget as error:
             fault = error
         else:
             return most
-    whole = uncut(run.dialog.view(), run.turn.attempts, closing, model)
-    hint = await aside(lambda: _in_the_way(fault, whole, refused, most, model, told=told is not None))
+    whole = uncut(await aside(run.dialog.view), run.turn.attempts, closing, model)
+    hint = await aside(lambda: _in_the_way(fault, floor(whole, meter), refused, most, told=told is not None))
     raise ModelCallFailed(overflow, session=run.session, hint=hint) from overflow
 
 
@@ -75,12 +75,11 @@ def _fitting(overflow: ContextOverflow, refused: int) -> float | None:
     return overflow.limit / asked if overflow.limit and asked > overflow.limit else None
 
 
-async def _commit(run: Run, overflow: ContextOverflow, most: int, closing: str) -> None:
+async def _commit(run: Run, overflow: ContextOverflow, most: int, closing: str, meter: Meter) -> None:
     """Commit a view of which a request has no more than so many tokens, if there is one and the log's is larger."""
-    model = run.settings.model
-    plain = run.dialog.view()
-    whole = uncut(plain, run.turn.attempts, closing, model)
-    size, log = await aside(lambda: (tokens_of(whole, model), tokens_of(plain, model)))
+    plain = await aside(run.dialog.view)
+    whole = uncut(plain, run.turn.attempts, closing, run.settings.model)
+    size, log = await aside(lambda: (meter.view(whole).total, meter.view(plain).total))
     if size <= most:
         return
     target = Budget.of_input(max(1, most - (size - log)))  # what comes with it cannot be committed
@@ -96,13 +95,13 @@ async def _commit(run: Run, overflow: ContextOverflow, most: int, closing: str) 
             await policy_failed(run, cause, error)
             continue
         fault = await committed(run, preview)
-        if fault is None or (isinstance(fault, Conflict) and await _fits(run, target)):
+        if fault is None or (isinstance(fault, Conflict) and await _fits(run, target, meter)):
             return  # by us, or by somebody else meanwhile
 
 
-async def _fits(run: Run, target: Budget) -> bool:
+async def _fits(run: Run, target: Budget, meter: Meter) -> bool:
     """Tell whether the view as it stands is as small as it has to be."""
-    return await aside(lambda: tokens_of(run.dialog.view(), run.settings.model)) <= target.for_input
+    return await aside(lambda: meter.view(run.dialog.view()).total) <= target.for_input
 
 
 def _ways(run: Run) -> list[AutoCompact]:
@@ -113,9 +112,8 @@ def _ways(run: Run) -> list[AutoCompact]:
     return [*found, AutoCompact(policy=LAST)]
 
 
-def _in_the_way(fault: InfeasibleBudget, whole: View, refused: int, most: int, model: str, *, told: bool) -> str:
-    """Say why nothing smaller can be sent."""
-    needed = floor(whole, Meter(counter(model)))
+def _in_the_way(fault: InfeasibleBudget, needed: Mapping[str, int], refused: int, most: int, *, told: bool) -> str:
+    """Say why nothing smaller can be sent, of which so much must be, by what it is for."""
     if sum(needed.values()) <= most:
         return f"{fault} {fault.hint}"
     parts = ", ".join(f"{name} {tokens:,}" for name, tokens in needed.items())
