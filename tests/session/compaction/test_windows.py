@@ -14,12 +14,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from palaver import AssistantMessage, Dialog, Session, ToolCallContent, ToolMessage, ToolResultContent
-from palaver.context import POLICIES
+from palaver.context import POLICIES, Meter
+from palaver.context.ground import Ground, Layout, Room
+from palaver.context.notice import NOTICE
 from palaver.errors import InfeasibleBudget, InvalidInput
 from palaver.log import Handle, Span, gaps, part_of
 from palaver.messages import TextContent
 from palaver.session.calls.composing import tokens_of
 from palaver.store import MemoryStore
+from palaver.tokens import counter
 from palaver.view import Omission, Reason, View, fold, held, manifest, merged, restored
 
 MODEL = "gpt-4o"
@@ -199,3 +202,20 @@ def test_a_range_of_a_notice_ends_where_nothing_is_held() -> None:
         assert isinstance(told.content, TextContent)
         ranges = [found[0] for found in NAMED.finditer(told.content.content) if found[2]]
         assert len([each for each in ranges if each.startswith(dialog.dialog_id[:12])]) == count
+
+
+def test_the_room_of_a_notice_holds_every_part_that_it_may_name() -> None:
+    """Windows of windows: each part of a dialog is a range of its own, and the notice has never more than it was given room for."""
+    dialog = Session.create(MemoryStore(), "whole").root
+    grow(dialog, ["ask"] * 12, "p")
+    rooms = []
+    for last_n, first_k in ((0, 0), (9, 1), (7, 2), (5, 3)):
+        dialog = dialog.fork(last_n=last_n, first_k=first_k)
+        grow(dialog, ["ask"], f"w{last_n}")
+        view = dialog.view()
+        ground = Ground(view, Meter(counter(MODEL)), Room(high=10**6, low=10), NOTICE)
+        for cut in range(1, len(view.exchanges)):
+            (line,) = NOTICE.inserts(ground, Layout(cut=cut))
+            assert ground.inserted(line.text, line.label) <= NOTICE.room(ground, cut)
+        rooms.append(NOTICE.room(ground, len(view.exchanges) - 1))
+    assert rooms == sorted(set(rooms))
