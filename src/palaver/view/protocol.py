@@ -59,7 +59,8 @@ _DATA = ('{"', "{'", "[{", '["', "{\n", "[\n", "<?xml", "Traceback (most recent 
 
 _RESULT = re.compile(
     r"[\[<(【「]{0,2}(?:Results?|Outputs?|Responses?|Returned|结果|結果|输出|輸出|出力|返回(?:结果)?|결과|출력|Resultado|Salida|Résultat|Ergebnis|Результат)"
-    r"[ \t]{0,4}\d{0,4}[*_]{0,4}[ \t]{0,4}[:：\]>】」]",
+    r"[ \t]{0,4}\d{0,4}[*_]{0,4}[ \t]{0,4}[:：\]>】」]|"
+    r"(?:the )?(?:results?|outputs?|responses?) (?:of|from|for) [^\n:]{1,200}:|(?:the )?(?:tool|function|action) [^\n:]{1,100} (?:returned|responded)\b",
     re.IGNORECASE,
 )
 """How an output begins that an action asked for, and much else."""

@@ -43,6 +43,8 @@ _MARKED = (
 )
 _MARKED_AND_RUN = (
     _MARKED
+    # Gemma's and Gemini's fences, and what models write whose tools are not parsed: DeepSeek, GLM, MiniMax
+    + r"|```tool_outputs?\b|<[|｜]?(?:[\w:]{1,20}[_▁:])?(?:tool|function)[_▁-](?:outputs?|results?|responses?)(?:[_▁](?:begin|start|section[_▁]begin))?[|｜]?>|<\|observation\|>"
     # AutoGen 0.2 `generate_code_execution_reply`, 0.4 `CodeExecutorAgent`; Open Interpreter `code_output_template`; mini-swe-agent, SWE-agent, LangChain and
     # aider where an answer could not be used; AutoGPT
     + r"|exit ?code: -?\d{1,5} \((?:execution|no output|unknown)[^)\n]{1,100}\)|the script ran(?:, then exited with an error| but produced no output to console\. the) \(?posix exit code|"
@@ -164,6 +166,7 @@ THIRD = Spelling(
     answers_shown=re.compile(rf"(?:{_MARKED_AND_RUN}|(?-i:OBSERVATION:))", re.IGNORECASE),
     other=re.compile(
         r"<(?:tool_call|tool_use|function_calls?|invoke|action|execute_\w+|code)\b[^>\n]{0,200}>|<function=|"
+        r"<[|｜]?[\w:▁]{0,20}tool[_▁]calls?(?:[_▁](?:begin|section[_▁]begin))?[|｜]?>|<\|python_tag\|>|\[TOOL_CALLS\]|"
         r"^[ \t>*_#]*(?:Calling tools|Code)[*_]*[:：][*_]*[ \t]*$",
         _LINES,
     ),
