@@ -58,7 +58,7 @@ NOTE = "palaver.erasure"
 
 
 def note(entries: Iterable[tuple[Handle, Entry]], base: int) -> ContextEdit | None:
-    """Give the entry that tells a dialog what was erased of what it holds; None where no view is made of it.
+    """Give the entry that tells a dialog what was erased of what it holds; None where neither a view nor a record of a call is made of it.
 
     It is a context edit, because that is what an erasure is to a view: what a provider signed behind the place was signed for other words,
     and whoever has an older view in hand, or something that he made of one, must let go of it.
@@ -72,7 +72,8 @@ def note(entries: Iterable[tuple[Handle, Entry]], base: int) -> ContextEdit | No
     seen = False
     for place, entry in entries:
         law = rule(entry.kind)
-        seen |= law.shown or bool(law.holds)
+        unreadable = isinstance(entry, Tombstone)  # views say of any entry that it is
+        seen |= law.shown or bool(law.holds) or law.sought or unreadable
         for index, content in enumerate(_shown(entry)):
             target = Place(dialog=place.dialog, seq=place.seq, block=index)
             if isinstance(content, ThinkingContent):

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from palaver.context.record import Recorder, told
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId, SessionId
-from palaver.log import NOTHING, BranchSummary, Handle, Place, Reader, Run, Span, decode_entry
+from palaver.log import NOTHING, BranchSummary, Handle, Place, Reader, Run, Span, entry_at
 from palaver.messages import Trust
 from palaver.session.branches.paths import apart, common, newest, node_of, runs_of
 from palaver.tokens import counter
@@ -99,7 +99,7 @@ def _told_before(reader: Reader, spans: Iterable[Span]) -> tuple[Span, ...]:
     for span in spans:
         for header in reader.headers(span.dialog, span.start, span.stop):
             if header.kind == "branch_summary":
-                entry = decode_entry(reader.body(span.dialog, header.seq))
+                entry = entry_at(reader, Handle(span.dialog, header.seq))
                 found.extend((entry.sources or ()) if isinstance(entry, BranchSummary) else ())
     return tuple(Span(run.dialog, run.start, run.stop) for run in found)
 

@@ -13,7 +13,7 @@ from palaver.context import Anchor, Called, Calls, Ledger, Meter
 from palaver.context.schedule.calls import Made, Sharing
 from palaver.errors import NotReproducible, UnknownHandle, UnknownModel
 from palaver.ids import DialogId
-from palaver.log import Handle, Header, Invocation, MessageEntry, Node, Span, decode_entry
+from palaver.log import Handle, Header, Invocation, MessageEntry, Node, Span, entry_at
 from palaver.messages import Message, Usage
 from palaver.session.calls.invocations import ModelCall
 from palaver.store.protocol import Store
@@ -154,7 +154,7 @@ class Books:
 
     def _view(self, place: Handle) -> View | None:
         """Give what a call was sent, from the log; None where another program recorded it, or it was erased."""
-        entry = decode_entry(self.store.body(place.dialog, place.seq))
+        entry = entry_at(self.store, place)
         if not isinstance(entry, Invocation):
             return None
         try:
@@ -216,7 +216,7 @@ def _newest_before(store: Store, dialog_id: DialogId, seq: int) -> list[Called]:
 
 
 def _called(store: Store, dialog_id: DialogId, header: Header) -> Called:
-    entry = decode_entry(store.body(dialog_id, header.seq))
+    entry = entry_at(store, Handle(dialog_id, header.seq))
     model = entry.model if isinstance(entry, Invocation) else ""
     return Called(Handle(dialog_id, header.seq), entry.at, model)
 
@@ -227,7 +227,7 @@ def _answer(store: Store, place: Handle) -> Message | None:
         if header.kind == "invocation":
             return None
         if header.kind == "message" and header.role in {"assistant", "tool_call"}:
-            entry = decode_entry(store.body(place.dialog, header.seq))
+            entry = entry_at(store, Handle(place.dialog, header.seq))
             return entry.message if isinstance(entry, MessageEntry) else None
     return None
 

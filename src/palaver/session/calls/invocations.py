@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from palaver.errors import InvalidInput, NotReproducible, UnknownHandle
 from palaver.ids import BlobId, DialogId
-from palaver.log import Handle, Invocation, Span, decode_entry
+from palaver.log import Handle, Invocation, Span, entry_at
 from palaver.messages import thaw
 from palaver.store.protocol import Store
 from palaver.view import RULES, Manifest, View, changed, fold, manifest, patched, restored, rules_of
@@ -133,7 +133,7 @@ class Invocations(Sequence[ModelCall]):
 
     def _call(self, index: int) -> ModelCall:
         place = self._places[index]
-        entry = decode_entry(self._store.body(place.dialog, place.seq))
+        entry = entry_at(self._store, place)
         if not isinstance(entry, Invocation):
             raise UnknownHandle(str(place), hint="It is no model call.")
         return ModelCall(store=self._store, number=index + 1, handle=place, entry=entry)
@@ -198,13 +198,16 @@ def recorded(
 
 
 def latest(store: Store, dialog_id: DialogId) -> Latest | None:
-    """Find the dialog's newest own call that was recorded with what it saw; None where there is none near."""
+    """Find the dialog's newest own call that was recorded with what it saw; None where there is none near, or what it goes on from is lost."""
     found = _newest(store, dialog_id)
     if found is None:
         return None
     place, data = found
-    chain = sum(1 for _ in _chain(store, place, data))
-    return Latest(place.seq, chain - 1, _whole(store, place, data), thaw(_call_of(store, place, data)))
+    try:
+        chain = sum(1 for _ in _chain(store, place, data))
+        return Latest(place.seq, chain - 1, _whole(store, place, data), thaw(_call_of(store, place, data)))
+    except NotReproducible:
+        return None
 
 
 def newest_view(store: Store, dialog_id: DialogId) -> View:
@@ -219,7 +222,7 @@ def _newest(store: Store, dialog_id: DialogId) -> tuple[Handle, Mapping[str, Any
     """Find the newest own call that was recorded with what it saw, among the newest entries."""
     near = store.last(dialog_id).seq + 1 - _SEARCHED
     for header in store.of_kind(dialog_id, "invocation", near):
-        entry = decode_entry(store.body(dialog_id, header.seq))
+        entry = entry_at(store, Handle(dialog_id, header.seq))
         if isinstance(entry, Invocation) and _is_ours(entry):
             return Handle(dialog_id, header.seq), entry.manifest
     return None
@@ -247,7 +250,7 @@ def _chain(store: Store, place: Handle, data: Mapping[str, Any]) -> Iterator[Map
     """Give what a call recorded, then what the calls before it did, back to a whole manifest."""
     yield data
     while "base" in data:
-        entry = decode_entry(store.body(place.dialog, data["base"]))
+        entry = entry_at(store, Handle(place.dialog, data["base"]))
         if not isinstance(entry, Invocation) or not _is_ours(entry):
             raise NotReproducible(f"The call that {place} goes on from is not there any more: it was erased.")
         data = entry.manifest

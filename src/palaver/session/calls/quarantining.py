@@ -14,7 +14,7 @@ from typing import Any
 
 from palaver.errors import InvalidHandle, InvalidInput, UnknownHandle
 from palaver.ids import BlobId, DialogId, SessionId
-from palaver.log import BranchSummary, Handle, Instructions, MessageEntry, Place, Quarantine, decode_entry
+from palaver.log import BranchSummary, Handle, Instructions, MessageEntry, Place, Quarantine, entry_at
 from palaver.messages import AudioContent, Content, ImageContent, Role, ThinkingContent, ToolResultContent
 from palaver.session.reading.recalling import whole
 from palaver.store.protocol import Store
@@ -42,7 +42,7 @@ def quarantine_of(store: Store, session_id: SessionId, handle: Handle | str, rea
 
 
 def _blocks(store: Store, place: Handle) -> int:
-    entry = decode_entry(store.body(place.dialog, place.seq))
+    entry = entry_at(store, place)
     if isinstance(entry, MessageEntry):
         return len(entry.message.contents)
     if isinstance(entry, Instructions):

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from palaver.ids import DialogId
-from palaver.log import Handle, MessageEntry, Reader, decode_entry
+from palaver.log import Handle, MessageEntry, Reader, entry_at
 from palaver.messages import Message, Role, ToolMessage
 from palaver.view import Block, View
 
@@ -49,7 +49,7 @@ def _message(reader: Reader, blocks: tuple[Block, ...], role: Role) -> Message:
 
 
 def _recorded(reader: Reader, dialog: DialogId, seq: int) -> Message | None:
-    entry = decode_entry(reader.body(dialog, seq))
+    entry = entry_at(reader, Handle(dialog, seq))
     return entry.message if isinstance(entry, MessageEntry) else None
 
 

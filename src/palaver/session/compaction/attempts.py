@@ -7,7 +7,7 @@ from typing import Any
 
 from palaver.context.summary import Breaker, Summarized
 from palaver.context.triggers import Figures, Fired
-from palaver.log import ATTEMPT, Compaction, Custom, Entry, Span, decode_entry
+from palaver.log import ATTEMPT, Compaction, Custom, Entry, Handle, Span, entry_at
 from palaver.messages import Usage, thaw
 from palaver.session.calls.booking import answered_at
 from palaver.store.protocol import Store
@@ -76,7 +76,7 @@ def breaker_of(store: Store, spans: Sequence[Span]) -> Breaker:
     for span in reversed(spans):
         for header in store.headers(span.dialog, span.start, span.stop, reverse=True):
             if header.kind in {"compaction", "custom"}:
-                tried = _tried(decode_entry(store.body(span.dialog, header.seq)))
+                tried = _tried(entry_at(store, Handle(span.dialog, header.seq)))
                 if tried is not None:
                     return Breaker(failures=int(tried.get("failures", 0)), at=int(tried.get("at", 0)))
     return Breaker()

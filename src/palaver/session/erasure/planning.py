@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
-from palaver.errors import HasChildren, InvalidInput, UnknownHandle
+from palaver.errors import HasChildren, InvalidInput, StoreDamaged, UnknownHandle
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import (
     Approval,
     BranchSummary,
     Derived,
+    Entry,
     Erasure,
     Handle,
     Header,
@@ -22,6 +23,7 @@ from palaver.log import (
     Node,
     Span,
     decode_entry,
+    every_body,
     without,
 )
 from palaver.session.erasure.scope import Scope
@@ -224,9 +226,7 @@ class Search:
     def _learn(self, span: Span) -> None:
         """Take note of what to look for of erased entries: their calls, their sentences, the inbox entries that they delivered."""
         for header, (seq, body) in zip(
-            self._store.headers(span.dialog, span.start, span.stop),
-            self._store.bodies(span.dialog, span.start, span.stop),
-            strict=False,
+            self._store.headers(span.dialog, span.start, span.stop), every_body(self._store, span), strict=False
         ):
             self._constrains |= header.kind == "constraint"
             if header.role != "tool":
@@ -236,7 +236,7 @@ class Search:
             if header.kind == "inbox":
                 self._queued.setdefault(span.dialog, set()).add(seq)
             elif _DELIVERED.encode() in body:
-                entry = decode_entry(body)
+                entry = self._entry(span.dialog, seq)
                 if isinstance(entry, MessageEntry) and isinstance(place := entry.message.metadata.get(_DELIVERED), int):
                     self._delivered.setdefault(span.dialog, set()).add(place)
 
@@ -250,11 +250,14 @@ class Search:
             if header.seq in tombs:
                 continue
             later = inherits or (own is not None and header.seq > own)
-            if self._whole(header, dialog, later=later):
+            telling = header.kind in _TOLD_BY
+            entry = self._entry(dialog, header.seq) if telling else None
+            unreadable = telling and entry is None and later  # nobody can take out of it what it may tell
+            if unreadable or self._whole(header, dialog, later=later):
                 tombs = plan.tombstones.setdefault(dialog, set())
                 tombs.add(header.seq)
                 plan.parts.get(dialog, set()).discard(header.seq)
-            elif header.kind in _TOLD_BY and self._part(header, dialog, later=later):
+            elif entry is not None and self._part(entry, later=later):
                 plan.parts.setdefault(dialog, set()).add(header.seq)
 
     def _whole(self, header: Header, dialog: DialogId, *, later: bool) -> bool:
@@ -264,17 +267,22 @@ class Search:
         if header.kind == "inbox":
             return header.seq in self._delivered.get(dialog, ())
         if header.kind == "approval" and self._calls:
-            entry = decode_entry(self._store.body(dialog, header.seq))
+            entry = self._entry(dialog, header.seq)
             return isinstance(entry, Approval) and entry.call_id in self._calls
         if header.kind == "message" and header.role == "user" and (queued := self._queued.get(dialog)):
-            body = self._store.body(dialog, header.seq)
-            said = decode_entry(body) if _DELIVERED.encode() in body else None
+            said = self._entry(dialog, header.seq)
             return isinstance(said, MessageEntry) and said.message.metadata.get(_DELIVERED) in queued
         return False
 
-    def _part(self, header: Header, dialog: DialogId, *, later: bool) -> bool:
+    def _entry(self, dialog: DialogId, seq: int) -> Entry | None:
+        """Read an entry; None where it is lost, or no entry any more."""
+        try:
+            return decode_entry(self._store.body(dialog, seq))
+        except (StoreDamaged, InvalidInput):
+            return None
+
+    def _part(self, entry: Entry, *, later: bool) -> bool:
         """Tell whether an entry holds something made of erased ones, beside other things."""
-        entry = decode_entry(self._store.body(dialog, header.seq))
         return (
             without(entry, self._spans, Erasure(at=0.0, receipt=""), lambda text: later and self.suspect(text))
             is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from palaver.log import BranchSummary, Handle, MessageEntry, ModeChange, ModelChange, Reader, Span, decode_entry
+from palaver.log import BranchSummary, Handle, MessageEntry, ModeChange, ModelChange, Reader, Span, entry_at
 from palaver.messages import BranchSummaryMessage, CompactionSummaryMessage, Message, Role, TextContent
 from palaver.session.branches.paths import path_to
 from palaver.session.calls.shown import messages_of
@@ -126,7 +126,7 @@ def _summary(reader: Reader, block: Block, found: Material, number: int) -> Mess
         return CompactionSummaryMessage(
             summary=text, tokens_before=before, id=key, timestamp=at, metadata={"derived": block.derived}
         )
-    entry = decode_entry(reader.body(block.origin.dialog, block.origin.seq))
+    entry = entry_at(reader, block.origin)
     if isinstance(entry, MessageEntry):
         return entry.message
     left = entry.left if isinstance(entry, BranchSummary) else None
@@ -136,7 +136,7 @@ def _summary(reader: Reader, block: Block, found: Material, number: int) -> Mess
 
 
 def _message_at(reader: Reader, place: Handle) -> Message:
-    entry = decode_entry(reader.body(place.dialog, place.seq))
+    entry = entry_at(reader, place)
     if not isinstance(entry, MessageEntry):
         raise TypeError(f"Entry {place} is a {entry.kind} where its header says message.")
     return entry.message
@@ -145,7 +145,7 @@ def _message_at(reader: Reader, place: Handle) -> Message:
 def _thinking_level(reader: Reader, spans: Sequence[Span]) -> str:
     for place, kind, _ in _backwards(reader, spans):
         if kind == "mode_change":
-            entry = decode_entry(reader.body(place.dialog, place.seq))
+            entry = entry_at(reader, place)
             if isinstance(entry, ModeChange) and entry.mode == THINKING:
                 return entry.value or _OFF
     return _OFF
@@ -154,7 +154,7 @@ def _thinking_level(reader: Reader, spans: Sequence[Span]) -> str:
 def _model(reader: Reader, spans: Sequence[Span]) -> ModelInForce | None:
     for place, kind, role in _backwards(reader, spans):
         if kind == "model_change" or role == Role.ASSISTANT:
-            entry = decode_entry(reader.body(place.dialog, place.seq))
+            entry = entry_at(reader, place)
             if isinstance(entry, ModelChange):
                 return ModelInForce(entry.provider, entry.model)
             if isinstance(entry, MessageEntry) and entry.message.model:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from palaver.log import Entry, Handle, Label, Pin, Place, Quarantine, Reader, Span, decode_entry
+from palaver.log import Entry, Handle, Label, Pin, Place, Quarantine, Reader, Span, entry_at
 
 __all__ = ["labels_in", "labels_of", "pins_in", "quarantined_in"]
 
@@ -73,7 +73,7 @@ def _entries(reader: Reader, spans: Sequence[Span], kind: str, among: Sequence[S
         for header in reader.headers(span.dialog, span.start, span.stop):
             if header.kind != kind:
                 continue
-            entry = decode_entry(reader.body(span.dialog, header.seq))
+            entry = entry_at(reader, Handle(span.dialog, header.seq))
             place = Handle(span.dialog, header.seq)
             if (
                 among is None
