@@ -19,13 +19,14 @@ from palaver.context.ground import Room
 from palaver.context.ledger import Ledger
 from palaver.context.limits import bytes_over, limited, over_limits, require_limits
 from palaver.context.measure import Meter, Size
+from palaver.context.placing import placed
 from palaver.context.record.carried import carried
 from palaver.context.record.notice_of import NoticeOf
 from palaver.context.record.running import SHARE, carrying, holding, line_for, released, standing
 from palaver.context.stating import within_room
 from palaver.errors import InfeasibleBudget, InvalidInput
 from palaver.tokens import Budget, Counter, Rates
-from palaver.view import Insert, Plan, View, apply
+from palaver.view import Insert, Plan, Reason, View, apply
 
 __all__ = ["Composed", "Planner", "compose"]
 
@@ -62,6 +63,8 @@ class Composed:
         floor: What every view must hold, in tokens by what it is for.
         limits: What was done before the policy was asked, because the request had too many media or bytes.
         held: Whether the view is as large as somebody wants it to be who took a compaction back (`Ledger.held`): then this is for one request.
+        cut: How many tokens of what was put on the list of constraints by hand have no room in a request. A view that is written down tells them all
+            the same, so whoever counts what a compaction saves adds them to both sizes.
     """
 
     view: View
@@ -72,6 +75,12 @@ class Composed:
     floor: Mapping[str, int]
     limits: tuple[Plan, ...] = ()
     held: bool = False
+    cut: int = 0
+
+    def with_last(self, view: View, plan: Plan, after: Size) -> Composed:
+        """Give the same with another last plan, the fallback where there is one, and the view that it makes."""
+        made = replace(self, fallback=plan) if self.fallback else replace(self, plan=plan)
+        return replace(made, view=view, after=after)
 
     @property
     def tokens_before(self) -> int:
@@ -118,12 +127,23 @@ def compose(
     refused: InfeasibleBudget | None = None
     for stating in within_room(view, room, books.meter):
         try:
-            return _summarised(stating, policy, budget, room, books, prices)
+            made = _standing_in(_summarised(stating, policy, budget, room, books, prices), stating, room, books)
         except (
             InfeasibleBudget
         ) as error:  # what was put on the list by hand gives way before a request becomes impossible
             refused = error
+        else:
+            cut = 0 if stating is view else books.meter.view(view).total - books.meter.view(stating).total
+            return replace(made, cut=cut) if cut else made
     raise refused or AssertionError("a view is given at least once")
+
+
+def _standing_in(made: Composed, view: View, room: Budget, books: Ledger) -> Composed:
+    """Have something stand for what leaves untold, where a line has room. A plain context manager is taken at its word: it says what is sent."""
+    if (made.view is view and not view.carried) or any(drop.reason is Reason.MANAGER for drop in made.plan.drops):
+        return made
+    found = placed(made, view, books, room)
+    return made if found is None else made.with_last(*found)
 
 
 def _summarised(
@@ -185,8 +205,7 @@ def _announced(made: Composed, view: View, place: int | None, room: Budget, book
     after = books.meter.view(final)
     if after.total > room.for_input or bytes_over(final, room, books) > 0:
         return None
-    made = replace(made, fallback=last) if made.fallback else replace(made, plan=last)
-    return replace(made, view=final, after=after)
+    return made.with_last(final, last, after)
 
 
 def _fitted(view: View, policy: Planner, budget: Budget, room: Budget, books: Ledger, prices: Rates | None) -> Composed:

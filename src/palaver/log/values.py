@@ -193,7 +193,7 @@ class Derived(Value):
 
     Attributes:
         text: What the model sees. Stored here, so that a past view never depends on running a policy again.
-        label: What it is: `record`, `summary`, `notice`.
+        label: What it is: `record`, `summary`, `notice`; `carried` where it has no words, and is not shown.
         speaker: Provenance, a value of `palaver.messages.Speaker`; a summary never speaks with the user's authority.
         trust: The lowest trust among the sources, the name of a `palaver.messages.Trust` in lower case.
         sources: The entries it was made from.

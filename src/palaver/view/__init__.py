@@ -1,6 +1,6 @@
 """The view: what a model is to see, computed from the log by the fold and made smaller by plans."""
 
-from palaver.view.apply import Applied, apply, merged
+from palaver.view.apply import Applied, apply, inserted, merged
 from palaver.view.checkpoint import checkpoint
 from palaver.view.fold import RULES, Folding, fold
 from palaver.view.hearing import speaker_at
@@ -9,9 +9,10 @@ from palaver.view.manifest import Manifest, changed, manifest, patched, restored
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite
 from palaver.view.protocol import call_in, dressed, outside
 from palaver.view.reasons import Reason
-from palaver.view.view import Block, Exchange, Omission, Stated, Turn, View
+from palaver.view.view import CARRIED, Block, Exchange, Omission, Stated, Turn, View
 
 __all__ = [
+    "CARRIED",
     "RULES",
     "Applied",
     "Block",
@@ -36,6 +37,7 @@ __all__ = [
     "fold",
     "header_at",
     "held",
+    "inserted",
     "manifest",
     "merged",
     "outside",

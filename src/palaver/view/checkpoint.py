@@ -26,7 +26,7 @@ def checkpoint(view: View, spans: Sequence[Span], *, policy: str, tokens_before:
     blocks = (*view.system, *(block for exchange in view.exchanges for block in exchange.blocks()))
     return Compaction(
         base=view.at,
-        pieces=tuple(_pieces(view, spans)),
+        pieces=(*(_derived(block) for each in view.carried for block in each.blocks()), *_pieces(view, spans)),
         edits=tuple(_edits(blocks)),
         omitted=tuple(map(omitted, view.omissions)),
         leading=view.leading,

@@ -40,7 +40,7 @@ from palaver.view.lines import Line, header_at, material, read
 from palaver.view.pairing import Pairing, blocks
 from palaver.view.reasons import Reason
 from palaver.view.texts import by_hand
-from palaver.view.view import Block, Omission, Stated, View
+from palaver.view.view import CARRIED, Block, Exchange, Omission, Stated, View, carrying
 
 RULES = 3
 """The version of what the fold gives: raised whenever the same log gives another view than before, so that a call that was recorded is given back by
@@ -172,6 +172,7 @@ class _Fold:
     taken_back: dict[tuple[str, Handle], Handle] = field(default_factory=dict)
     constraints: dict[str, Stated] = field(default_factory=dict)
     settled: int = 0
+    carried: tuple[Exchange, ...] = ()
 
     def resume(self, checkpoint: Compaction, kept: Iterable[Line | Derived]) -> None:
         """Take what a checkpoint holds, as it was when it was written down."""
@@ -189,7 +190,10 @@ class _Fold:
     def take(self, line: Line | Derived) -> None:
         """Take the next entry, or a derived text that stands between entries."""
         if isinstance(line, Derived):
-            self.pairing.derived(_derived(line))
+            if line.label == CARRIED:
+                self.carried += carrying(_derived(line))
+            else:
+                self.pairing.derived(_derived(line))
             return
         self.hearing.reads(line.handle)
         match line.entry:
@@ -313,6 +317,7 @@ class _Fold:
             policies=tuple(self.edits.policies),
             shared=node.ranges,
             settled=self.settled,
+            carried=self.carried,
             constraints=stated,
         )
 

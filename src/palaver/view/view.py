@@ -110,6 +110,16 @@ class Exchange:
             yield from turn.blocks
 
 
+CARRIED = "carried"
+"""The label of a derived text that is not shown: it has no words, and carries what is known of what left."""
+
+
+def carrying(block: Block) -> tuple[Exchange, ...]:
+    """Give what a view carries without showing it; nothing where the facts were erased."""
+    turn = Turn(role=Role.USER, blocks=(block,))
+    return (Exchange(turns=(turn,), derived=True),) if block.facts else ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
     """Something the view leaves out.
@@ -173,6 +183,8 @@ class View:
         constraints: What was changed by hand in the list of the user's constraints, the oldest change first.
         shared: The ancestors' entries that the dialog shares (`Node.ranges`); what lies between two of one ancestor it does not hold. Two views are
             equal whatever it is.
+        carried: What stands for something that was left out before and has no words in the view: the facts of it go on here, as derived exchanges that
+            are not shown, until a text is made of them. Two views are equal whatever it is.
         settled: How many of its exchanges were there when a plan last shaped it: what was decided about them then is not decided again
             before something new comes. Two views are equal whatever it is.
     """
@@ -191,6 +203,11 @@ class View:
     constraints: tuple[Stated, ...] = ()
     shared: tuple[Span, ...] = field(default=(), compare=False)
     settled: int = field(default=0, compare=False)
+    carried: tuple[Exchange, ...] = field(default=(), compare=False)
+
+    def known(self) -> tuple[Exchange, ...]:
+        """Give what facts are read from: what it carries without showing it, and what it shows."""
+        return (*self.carried, *self.exchanges)
 
     def newest_user(self) -> int | None:
         """Give the index of the exchange that holds the newest words of the user, or None; words a policy put in do not count."""

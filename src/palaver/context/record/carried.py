@@ -33,8 +33,10 @@ def carried(view: View, plan: Plan, sources: Sources | None = None) -> Plan:
     if not bare or not untold:
         return plan
     inserts = list(plan.inserts)
+    unseen = [exchange for exchange in view.carried if not _within(exchange, told)]
     for place, indexes in _shared(untold, plan, bare).items():
-        gone = [view.exchanges[index] for index in indexes]
+        gone = [*unseen, *(view.exchanges[index] for index in indexes)]
+        unseen = []
         facts = Recorder(sources=sources, begun=begun(view, indexes)).take(gone).facts()
         insert = inserts[place]
         inserts[place] = replace(insert, facts=facts.to_json(), sources=insert.sources or sources_of(gone))

@@ -63,7 +63,7 @@ class Constraints:
 def constraints(view: View, changes: Constraints | None = None, sources: Sources | None = None) -> tuple[Said, ...]:
     """List the constraints that hold in a view, each with the handle of where it was said, those put on by hand without.
 
-    What the user said is read where it is shown; of what was left out, the facts are that stand in its place. Nothing that a tool, a file
+    What the user said is read where it is shown; of what was left out, the facts are read that stand in its place, or are carried where nothing does. Nothing that a tool, a file
     or a model said is ever taken for a wish of the user.
 
     Args:
@@ -71,5 +71,5 @@ def constraints(view: View, changes: Constraints | None = None, sources: Sources
         changes: What was changed by hand, besides what the log says.
         sources: Gives blocks as they were recorded, where they are shown in another form.
     """
-    facts = Recorder(sources=sources).take(view.exchanges).known()
+    facts = Recorder(sources=sources).take(view.known()).known()
     return (changes or Constraints()).over(view).applied(facts).rules

@@ -58,10 +58,10 @@ class NoticeOf:
     def inserts(self, ground: Ground, layout: Layout) -> tuple[Insert, ...]:
         """Make it."""
         missing = tuple(ground.missing(layout))
-        gone = [ground.view.exchanges[index] for index in missing]
+        gone = [*ground.view.carried, *(ground.view.exchanges[index] for index in missing)]
         facts = Recorder(sources=self.sources, begun=begun(ground.view, missing)).take(gone).facts()
         facts = self.constraints.applied(facts)
-        if not facts.rules or not gone:
+        if not facts.rules or not missing:
             return NOTICE.inserts(ground, layout)
         head = notice(ground.dropped(layout), ground.view.shared)
         rules = min(self.rules(ground, max(missing)), self._room(ground))
@@ -89,7 +89,8 @@ class NoticeOf:
         return self._known[1]
 
     def _summed(self, ground: Ground) -> Iterator[int]:
-        needed = _needed(self.constraints.applied(Facts()), ground)
+        before = Recorder().take(ground.view.carried).facts()
+        needed = _needed(self.constraints.applied(before), ground)
         for exchange in ground.view.exchanges:
             if exchange.derived or exchange.role is Role.USER:
                 needed += _needed(Recorder(sources=self.sources).take([exchange]).facts(), ground)

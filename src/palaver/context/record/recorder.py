@@ -24,7 +24,7 @@ Sources: TypeAlias = Callable[[Handle], Content | None]
 _UNTOLD = frozenset({Reason.ERASED, Reason.QUARANTINED})
 """Why a block is told nowhere as it was recorded: nobody may have it any more, or a provider refused it and would again."""
 
-_OURS = frozenset({"notice", "file", "plan", "repo map"})
+_OURS = frozenset({"notice", "file", "plan", "repo map", "carried"})
 """Derived texts that say nothing of what was done."""
 
 _LONGEST = 2_000

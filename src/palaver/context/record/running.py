@@ -59,7 +59,7 @@ def running(view: View, *, shown: bool = False) -> str:
     place = standing(view)
     if place is not None or shown:
         return "" if place is None else text_of(view.exchanges[place])
-    facts = Recorder().take(x for x in view.exchanges if x.derived).facts()
+    facts = Recorder().take(x for x in view.known() if x.derived).facts()
     return facts.running.text if facts.running is not None else ""
 
 

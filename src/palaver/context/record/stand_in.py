@@ -56,7 +56,7 @@ class RecordOf:
         if not self._tells(ground):
             return self.bare.inserts(ground, layout)
         missing = tuple(ground.missing(layout))
-        gone = [ground.view.exchanges[index] for index in missing]
+        gone = [*ground.view.carried, *(ground.view.exchanges[index] for index in missing)]
         facts = Recorder(sources=self.sources, begun=begun(ground.view, missing)).take(gone).facts()
         facts = self.constraints.applied(facts)
         head = left(ground.dropped(layout), ground.view.shared)

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from palaver.context.record.facts import EARLIER, Command, Facts, File, Said, Trouble
 from palaver.log import Handle
 
-__all__ = ["HEADINGS", "RUNNING", "told", "untold"]
+__all__ = ["HEADINGS", "RUNNING", "counts_rules", "tells", "told", "untold"]
 
 _ASK = 600
 _LINE = 240
@@ -120,6 +120,16 @@ def untold(text: str) -> str:
         return text
     place = lines.index(RUNNING)
     return "\n".join([*lines[:place], *lines[place + 2 :]])
+
+
+def tells(text: str, rule: Said) -> bool:
+    """Tell whether a text has the line of a constraint, whatever entry it names."""
+    return f'- "{" ".join(rule.text.split())[: _LINE * 2]}"' in text
+
+
+def counts_rules(text: str) -> bool:
+    """Tell whether a text says how many constraints it has no room for."""
+    return f"{HEADINGS['rules']} (+ " in text
 
 
 def _order(sections: Sequence[_Section]) -> Iterator[tuple[int, int]]:

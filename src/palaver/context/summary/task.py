@@ -235,7 +235,7 @@ class Task:
     def _facts(self) -> Facts:
         dropped = [drop.index for drop in self.composed.plan.drops]
         recorder = Recorder(sources=self.ledger.sources, begun=begun(self.start, dropped))
-        return self.ledger.constraints.applied(recorder.take(self.gone).facts())
+        return self.ledger.constraints.applied(recorder.take((*self.start.carried, *self.gone)).facts())
 
     def asked(self) -> Iterator[str]:
         """Give what the user said."""

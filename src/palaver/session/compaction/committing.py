@@ -16,8 +16,8 @@ from palaver.log import (
     Node,
     Reader,
     Span,
-    decode_entry,
     draft,
+    entry_at,
     next_header,
 )
 from palaver.session.reading.erased import require_unerased
@@ -197,7 +197,7 @@ def _in_force(reader: Reader, dialog_id: DialogId, at: int) -> int:
 
 def _undone(reader: Reader, dialog_id: DialogId, seq: int) -> int | None:
     """Give the number of the compaction that an entry undoes, or None."""
-    entry = decode_entry(reader.body(dialog_id, seq))
+    entry = entry_at(reader, Handle(dialog_id, seq))
     return entry.undone if isinstance(entry, Compaction) else None
 
 
@@ -267,7 +267,7 @@ def proven(reader: Reader, view: View, *, policy: str, before: int, after: int) 
     last = reader.header(view.dialog_id, view.at) if view.at >= 0 else NOTHING
     header = next_header(ready, last, turn=False)
     again = fold(_With(reader, view.dialog_id, header, ready.body), view.dialog_id)
-    if (_said(again), again.tools, again.exchanges) != (_said(view), view.tools, view.exchanges):
+    if _all_of(again) != _all_of(view):
         raise InvalidInput(
             "The view cannot be written down: reading it back gives another one.",
             hint="Make views with plans; a text that was put in may hold characters that no log keeps.",
@@ -282,6 +282,11 @@ def writable(reader: Reader, view: View) -> bool:
     except InvalidInput:
         return False
     return True
+
+
+def _all_of(view: View) -> tuple[object, ...]:
+    """Give what must be the same when a view is read back."""
+    return _said(view), view.tools, view.exchanges, view.carried
 
 
 def _said(view: View) -> tuple[Block, ...]:

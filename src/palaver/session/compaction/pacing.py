@@ -10,7 +10,26 @@ from palaver.session.calls.composing import Composing
 from palaver.session.compaction.committing import worth
 from palaver.tokens import Budget
 
-__all__ = ["as_if_full", "due", "of_input", "paced"]
+__all__ = ["BY_HAND", "apart", "as_if_full", "due", "of_input", "paced"]
+
+BY_HAND = "constraints"
+"""What the section is called that tells the constraints put on the list by hand."""
+
+
+def apart(ready: Composing) -> tuple[Composing, int]:
+    """Give what is ready without the constraints that were put on the list by hand, nor their room, and how many tokens they have.
+
+    No plan makes them smaller, and what is written down does not cut them: so what a compaction saves is counted without them.
+    """
+    view, meter = ready.view, ready.ledger.meter
+    system = tuple(block for block in view.system if block.derived != BY_HAND)
+    if system == view.system:
+        return ready, 0
+    rest = replace(view, system=system)
+    tokens = meter.view(view).total - meter.view(rest).total
+    room = ready.budget.for_input
+    less = replace(ready.budget, max_tokens=max(room - tokens, 1), reserve=0, safety_buffer=0, max_input=None)
+    return replace(ready, view=rest, budget=less), tokens
 
 
 def paced(ready: Composing) -> bool:
@@ -26,13 +45,15 @@ def due(ready: Composing) -> str | None:
     """
     if not paced(ready):
         return None
+    rest, by_hand = apart(ready)
     try:
-        made = ready.composed()
+        made = rest.composed()
     except InfeasibleBudget:
         return ""
-    if not worth(made.tokens_before, made.tokens_after):
+    before, after = made.tokens_before + by_hand, made.tokens_after + by_hand
+    if not worth(before, after):
         return ""
-    return f"{made.tokens_before:,} tokens, of which the policy {ready.manager.name} would leave {made.tokens_after:,}"
+    return f"{before:,} tokens, of which the policy {ready.manager.name} would leave {after:,}"
 
 
 def as_if_full(ready: Composing, size: int) -> Budget:

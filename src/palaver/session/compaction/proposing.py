@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -13,29 +11,21 @@ from palaver.context import Composed, Summarized, Summarizer, summarized
 from palaver.context.ground import asks
 from palaver.context.summary import HEADINGS, INPUT_TOKENS, SECONDS, Breaker, Digested, digested, given
 from palaver.context.triggers import MANUAL, Fired
-from palaver.errors import InfeasibleBudget, InvalidInput
+from palaver.errors import InvalidInput
 from palaver.log import Entry, Handle, Span
 from palaver.session.calls.composing import BudgetLike, Composing, PolicyLike
 from palaver.session.compaction.attempts import attempt_of, breaker_of
-from palaver.session.compaction.committing import worth
-from palaver.session.compaction.focusing import Focused, focused
-from palaver.session.compaction.pacing import as_if_full, of_input, paced
+from palaver.session.compaction.planning import Made, by_code
 from palaver.session.compaction.preview import CompactionPreview
 from palaver.session.compaction.proving import noted, or_plain
 from palaver.store.blocks import require_no_block
 from palaver.store.protocol import Store
-from palaver.tokens import Budget, model_info
+from palaver.tokens import model_info
 from palaver.tools.aside import aside
 from palaver.tools.portal import run_sync
 from palaver.view import View, fold
 
 __all__ = ["ASKED_FOR", "CompactionWish", "apropose", "propose"]
-
-_SHARE = 0.5
-"""The share of its size that a view keeps where nobody says how small it is to be."""
-
-_FOR_SUMMARY = 0.2
-"""The share of the room that is left for a summary."""
 
 _OF_WINDOW = 0.75
 """The share of its model's window that a summariser reads at once, where nobody says: the rest is for its answer, and for what counting gets
@@ -140,8 +130,8 @@ async def apropose(dialog: Compactable, ready: Composing, wish: CompactionWish) 
 
 
 async def _with_digests(
-    ready: Composing, wish: CompactionWish, made: _Made, asked: _Asked
-) -> tuple[_Made, Digested | None]:
+    ready: Composing, wish: CompactionWish, made: Made, asked: _Asked
+) -> tuple[Made, Digested | None]:
     """Have the summariser say what outputs say that the policy would rather have told than shown in part."""
     beyond = _settled(ready.manager, "digest_beyond")
     if beyond is None or wish.summarizer is None:
@@ -163,7 +153,7 @@ def _preview(
     dialog: Compactable,
     ready: Composing,
     wish: CompactionWish,
-    made: _Made,
+    made: Made,
     summary: Summarized | None,
     breaker: Breaker,
 ) -> CompactionPreview:
@@ -185,105 +175,8 @@ def _preview(
 # --- by code, and by a model --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Made:
-    """A plan that code made.
-
-    Attributes:
-        composed: The view as it would be.
-        target: What one request may occupy then.
-        focused: What the focus names.
-        kept: How many exchanges stay because of that.
-    """
-
-    composed: Composed
-    target: Budget
-    focused: Focused
-    kept: int
-
-
-def _by_code(ready: Composing, wish: CompactionWish) -> _Made:
-    """Plan a compaction without a model.
-
-    Raises:
-        InfeasibleBudget: What every view must hold is larger than the budget that was given.
-    """
-    view = ready.view
-    size = ready.ledger.meter.view(view).total
-    target = ready.budget
-    if wish.budget is None and paced(ready):
-        made = _by_itself(ready, wish, size)
-        if made is not None:
-            return made
-    if wish.budget is None:
-        target = Budget.of_input(max(1, min(math.ceil(size * _SHARE), target.for_input)))
-    room = target
-    if wish.by is not None:
-        room = Budget.of_input(max(1, math.ceil(target.for_input * (1 - _FOR_SUMMARY))))
-    named = focused(view, wish.focus)
-    try:
-        return _made(ready, view, named, room, target)
-    except InfeasibleBudget as error:
-        if wish.budget is None:  # nobody said how small: as small as there can be
-            target = Budget.of_input(error.needed if error.needed < size else max(size, error.needed))
-        elif wish.by is None:
-            raise
-    return _Made(composed=ready.composed(target), target=target, focused=named, kept=0)  # without room for a summary
-
-
-def _by_itself(ready: Composing, wish: CompactionWish, size: int) -> _Made | None:
-    """Plan by the policy's own limit; where that is not reached, as if it were now. None where what must be sent is too large for either.
-
-    Where a summary is wanted and what the plan leaves has grown since its last cut, so that there is no room for one, it is cut again.
-    """
-    named = focused(ready.view, wish.focus)
-    for target in (ready.budget, as_if_full(ready, size)):
-        made = _worth(ready, named, target, target, size)
-        less = of_input(ready, math.ceil(target.for_input * (1 - _FOR_SUMMARY)))
-        if made is not None and wish.by is not None and made.composed.tokens_after > less.for_input:
-            made = _worth(ready, named, less, target, size) or made
-        if made is not None:
-            return made
-    return None
-
-
-def _worth(ready: Composing, named: Focused, room: Budget, target: Budget, size: int) -> _Made | None:
-    """Compose for a room; None where there is no such view, or none that is worth a commit."""
-    try:
-        made = _made(ready, ready.view, named, room, target)
-    except InfeasibleBudget:
-        return None
-    return made if worth(size, made.composed.tokens_after) else None
-
-
-def _made(ready: Composing, view: View, named: Focused, room: Budget, target: Budget) -> _Made:
-    """Compose; of the exchanges that the focus names the best stay, as many as there is a view with."""
-    kept = named.found
-    while kept:
-        made = _holding(ready, view, frozenset(kept), room)
-        if made is not None:
-            return _Made(composed=_unpinned(made, view), target=target, focused=named, kept=len(kept))
-        kept = kept[(len(kept) + 1) // 2 :]
-    return _Made(composed=ready.composed(room), target=target, focused=named, kept=0)
-
-
-def _holding(ready: Composing, view: View, kept: AbstractSet[int], room: Budget) -> Composed | None:
-    """Compose so that some exchanges stay; None where there is no such view, or the policy alone cannot make it: the focus shall cost no record."""
-    held = tuple(replace(x, pinned=True) if n in kept else x for n, x in enumerate(view.exchanges))
-    try:
-        made = ready.composed(room, replace(view, exchanges=held))
-    except InfeasibleBudget:
-        return None
-    return None if made.fallback else made
-
-
-def _unpinned(made: Composed, view: View) -> Composed:
-    """Give a composed view whose exchanges are pinned where the log pins them: that the focus held them is no fact of the log."""
-    pinned = {exchange.first: exchange.pinned for exchange in view.exchanges if exchange.first is not None}
-    shown = tuple(
-        replace(x, pinned=x.pinned if x.first is None else pinned.get(x.first, x.pinned)) for x in made.view.exchanges
-    )
-    return replace(made, view=replace(made.view, exchanges=shown))
+def _by_code(ready: Composing, wish: CompactionWish) -> Made:
+    return by_code(ready, wish.focus, given=wish.budget is not None, summarised=wish.by is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,7 +245,7 @@ def _breaker(dialog: Compactable, wish: CompactionWish) -> Breaker:
 
 
 async def _by_model(
-    ready: Composing, summarizer: Summarizer, wish: CompactionWish, made: _Made, asked: _Asked
+    ready: Composing, summarizer: Summarizer, wish: CompactionWish, made: Made, asked: _Asked
 ) -> Summarized:
     """Have a summariser put its words beside the record. Whatever goes wrong, the plan stands."""
     return await summarized(

@@ -9,6 +9,8 @@ from functools import partial
 from typing import Any, Self
 
 from palaver.context import DEFAULT_POLICY, Composed
+from palaver.context.placing import carrying_on, unstated
+from palaver.context.record.carried import carried
 from palaver.context.triggers import Figures, grown
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, now
@@ -351,17 +353,33 @@ class SeenBranch(Branch):
             InvalidInput: It is a view of another dialog, is not smaller by the margin, or leaves out what every view must hold.
         """
         if isinstance(what, Composed):
-            view, before, after = what.view, what.tokens_before, what.tokens_after
+            view, before, after = what.view, what.tokens_before + what.cut, what.tokens_after + what.cut
         else:
-            view = apply(self._seen(None), what) if isinstance(what, Plan) else what
+            seen = self._seen(None)
+            view = apply(seen, carried(seen, what, self._originals)) if isinstance(what, Plan) else what
             before, after = tokens_of(self._seen(view.at), model), tokens_of(view, model)
         if view.dialog_id != self.dialog_id:
             raise InvalidInput(f"This is a view of dialog {view.dialog_id}, not of {self.dialog_id}.")
+        view = self._carrying_on(view, told=isinstance(what, Composed))
         by = view.policies[-1] if view.policies else ""
         make = partial(
             compaction, self.store, view, policy=by, before=before, after=after, margin=margin, attempt=attempt
         )
         return self._took(in_one_step(self.store, self.dialog_id, make))
+
+    def _carrying_on(self, view: View, *, told: bool) -> View:
+        """Give a view that carries what is known of what it leaves out; where a policy made it, it must tell the constraints among that."""
+        seen = self._seen(view.at)
+        books = replace(self._books.measured(seen.model), sources=self._originals)
+        final = carrying_on(seen, view, books)
+        known = {said.text for said in unstated(seen)} if told else set()
+        lost = next((said for said in unstated(final) if told and said.text not in known), None)
+        if lost is not None:
+            raise InvalidInput(
+                f"The view has no room for what the user said and what leaves it: {lost.text!r}.",
+                hint="With a larger budget it is told; for one request a view may go without it.",
+            )
+        return final
 
     @keywords_of(CompactionWish)
     def compact(self, wish: CompactionWish) -> CompactionPreview:
