@@ -68,7 +68,7 @@ async def _left_to_do(run: Run, how: AutoCompact) -> AutoCompact | None:
         return None
     plain = replace(how, summarizer=None) if preview.summary else None
     if not preview.worthwhile:
-        if preview.summarized is not None and preview.summarized.requests:
+        if preview.paid:
             await aside(partial(preview.fail, "it would not be smaller"))
         return plain
     fault = await committed(run, preview)
@@ -83,7 +83,7 @@ async def committed(run: Run, preview: CompactionPreview) -> Conflict | InvalidI
     try:
         await _approved(run, preview)
     except Conflict as error:
-        if preview.summarized is not None and preview.summarized.requests:  # whoever was asked is paid all the same
+        if preview.paid:
             await aside(partial(preview.reject, error.message))
         fault: Conflict | InvalidInput = error
     except InvalidInput as error:

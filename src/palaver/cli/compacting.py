@@ -188,6 +188,8 @@ def summarizer_of(spec: str, store: Store) -> ModelSummarizer:
 
 def _approved(made: CompactionPreview) -> object:
     if not made.worthwhile:
+        if made.paid:
+            made.reject("it would not be smaller")
         raise InvalidInput(
             f"There is nothing to gain: {made.tokens_after:,} tokens instead of {made.tokens_before:,}.",
             hint="What is newest, pinned or open stays in every view. Give a smaller --budget, or another --policy.",

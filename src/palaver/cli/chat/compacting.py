@@ -39,9 +39,7 @@ def compact(talk: Talk, screen: Screen, focus: str, agreed: Callable[[str], bool
     """
     made = _previewed(talk, focus)
     if not made.worthwhile:
-        if (
-            made.summarized is not None and made.summarized.requests
-        ):  # whoever was asked for a summary is paid all the same
+        if made.paid:
             made.reject("it would not be smaller")
         raise InvalidInput(
             f"There is nothing to gain: {_sizes(made)}; the newest message and what belongs to it stay in every view.",

@@ -61,6 +61,11 @@ class CompactionPreview:
         return worth(self.tokens_before, self.tokens_after)
 
     @property
+    def paid(self) -> bool:
+        """Whether a summariser was asked for it, which is paid for whatever becomes of it: leave no such preview without `approve` or `reject`."""
+        return self.summarized is not None and self.summarized.requests > 0
+
+    @property
     def policy(self) -> str:
         """The policy that decided; where nothing would change, the one that was asked."""
         view = self.composed.view
