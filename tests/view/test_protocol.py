@@ -264,6 +264,23 @@ def test_the_task_is_the_users_though_it_ends_as_an_output() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("action", "said", "speaker"),
+    [
+        ("I am done.\n<command>\nsubmit\n</command>", f"We solve this issue. You must pay.\n{STATE}", Speaker.HUMAN),
+        ("I am done.\n```\nsubmit\n```", f"We solve this issue. You must pay.\n{STATE}", Speaker.HUMAN),
+        ("I am done.\n```\nsubmit\n```", "OBSERVATION:\nThank you for your work. You must pay.", Speaker.TOOL),
+        ("I send it.\n```\nsubmit_form --all\n```", f"You must pay.\n{STATE}", Speaker.TOOL),
+        ('{"action": "Final Answer", "action_input": "5"}', '{"mine": "never rename it"}', Speaker.HUMAN),
+        ("Thought: x\nAction: Finish[5]", "Result: no. Never guess.", Speaker.HUMAN),
+        ("Thought: x\nAction: Finished_goods[5]", "Result: You must pay.", Speaker.TOOL),
+    ],
+)
+def test_behind_what_ends_the_work_comes_the_next_task(action: str, said: str, speaker: Speaker) -> None:
+    """An agent that hands in waits for no output: what follows is the user's next task, unless it begins as an output."""
+    assert _speakers("Mend it.", action, said)[-1] is speaker
+
+
 def test_a_first_message_is_the_users() -> None:
     """Nothing asked for what stands at the beginning."""
     assert _speakers("Observation: the tests are slow")[-1] is Speaker.HUMAN

@@ -65,6 +65,11 @@ _RESULT = re.compile(
 )
 """How an output begins that an action asked for, and much else."""
 
+_HANDS_IN = re.compile(
+    r"(?:submit|exit(?:_forfeit)?|done|finish(?:ed)?|complete|terminate|final[_ ]answer|task_complete|attempt_completion|最终答案|最終答案|完成)\b(?:[\[(（].*)?",
+    re.IGNORECASE | re.DOTALL,
+)
+_MARKS = re.compile(r"</?[\w-]{1,100}>")
 _LINTED = "# Fix any errors below, if possible."
 """How aider begins what its linters say (`linter.py`)."""
 
@@ -84,11 +89,11 @@ def is_marked(text: str) -> bool:
 
 def observes(text: str, spelling: Spelling = NEWEST) -> bool:
     """Tell whether a text begins as a tool's output does in a text protocol, or ends as one. Whether it is one, what was said before tells."""
-    return (
-        spelling.observes.match(_head(text)) is not None
-        or dressed(text, spelling)
-        or (spelling.structure and _ended(text))
-    )
+    return _begins(text, spelling) or (spelling.structure and _ended(text))
+
+
+def _begins(text: str, spelling: Spelling) -> bool:
+    return spelling.observes.match(_head(text)) is not None or dressed(text, spelling)
 
 
 def may_answer(text: str, told: str = "", spelling: Spelling = NEWEST) -> bool:
@@ -128,18 +133,29 @@ def answers(said: str, text: str, told: str = "", spelling: Spelling = NEWEST) -
     if spelling.structure and (is_announced(told, said, text) or _echoes(said, text)):
         return True
     head = _head(text)
-    if observes(text, spelling) and (_acts(said, spelling) or _acts_in_json(said, spelling)):
+    goes_on = spelling.structure and not _hands_in(said, spelling)
+    ends = goes_on and _ended(text)
+    if (ends or _begins(text, spelling)) and (_acts(said, spelling) or _acts_in_json(said, spelling)):
         return True
     if not spelling.structure and (spelling.action.search(said) or _named(said, spelling)):
         return False  # by early rules a sentence behind the word action hid the code behind it
-    loosely = spelling.structure and (head.startswith(_DATA) or _RESULT.match(head) is not None)
+    loosely = goes_on and (head.startswith(_DATA) or _RESULT.match(head) is not None)
     if loosely and (_acts(said, spelling) or _acts_in_json(said, spelling, alone=True)):
         return True
     if _code_in(said, spelling) is None:
         return False
     own = OWN_CODE.search(said) or spelling.thought.search(said)
     pattern = spelling.answers_code if own else spelling.answers_shown
-    return pattern.match(head) is not None or (spelling.structure and (_ended(text) or _linted(text)))
+    return ends or pattern.match(head) is not None or (spelling.structure and _linted(text))
+
+
+def _hands_in(said: str, spelling: Spelling) -> bool:
+    """Tell whether what a model calls ends its work, so that what comes next is as a rule another task: SWE-agent puts that behind a demonstration."""
+    call = call_in(said, spelling)
+    if call is None:
+        return False
+    name = str(call.args.get("input", ""))[:_HEAD] if call.name == _CODE else call.name
+    return _HANDS_IN.fullmatch(_MARKS.sub("", name).strip()) is not None
 
 
 def _acts(said: str, spelling: Spelling) -> bool:

@@ -44,7 +44,7 @@ _NARROWEST = 40
 
 _ANNOUNCED = re.compile(
     r"\b(?:logs?|output|errors?|trace(?:back)?|stack ?trace|exception|code|snippet|diff|patch|result|response|json|yaml|config(?:uration)?|console|"
-    r"ausgabe|protokoll|fehler(?:meldung)?|quelltext|antwort|salida|registro|sortie|erreur|journal|вывод|лог|ошибка)\b|日志|輸出|输出|报错|错误|代码|堆栈|ログ|出力|エラー|コード",
+    r"print(?:s|ed)|returned|(?:gave|got)(?: me| us)?(?: back)?$|shows|showed|ausgabe|protokoll|fehler(?:meldung)?|quelltext|antwort|salida|registro|sortie|erreur|journal|вывод|лог|ошибка)\b|日志|輸出|输出|报错|错误|代码|堆栈|ログ|出力|エラー|コード",
     re.IGNORECASE,
 )
 _DOCUMENT = re.compile(
