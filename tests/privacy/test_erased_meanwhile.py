@@ -90,18 +90,18 @@ def refused(act: Callable[[], object]) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("how", ["record", "summary", "by hand"])
+@pytest.mark.parametrize("how", ["record", "summary", "a view by hand", "a plan by hand"])
 def test_a_plan_made_of_what_was_erased_since_is_refused_and_says_what_to_do(opened: Opened, how: str) -> None:
     """B0: a record, a summary, a view by hand: nothing is written, the error says what happened, and what is planned anew has none of the words."""
     dialog, place = talked(opened.one)
 
     def commit() -> Callable[[], Handle]:
-        if how == "by hand":
+        if how.endswith("by hand"):
             seen = dialog.view()
             text = "".join(str(getattr(block.content, "content", "")) for block in seen.exchanges[1].blocks())
             plan = Plan(policy="mine", drops=tuple(map(_drop, range(1, 20))), inserts=(Insert(before=0, text=text),))
-            view = apply(seen, plan)
-            return lambda: dialog.commit(view)
+            made = apply(seen, plan) if how.startswith("a view") else plan
+            return lambda: dialog.commit(made)
         if how == "summary":
             return dialog.compact(budget=1_500, summarizer=retelling, model="gpt-4o").approve
         return dialog.compact(policy="fold", budget=1_000, model="gpt-4o").approve
@@ -238,6 +238,8 @@ def test_a_merge_and_a_name_by_hand_are_refused_until_somebody_looks_again(opene
     opened.erase(Handle(left.dialog_id, 0), place)
     assert "Merge it again." in refused(lambda: dialog.merge(left, f"He spoke of {SECRET}."))
     assert "was erased meanwhile" in refused(lambda: dialog.label(place, SECRET))
+    assert "was erased meanwhile" in refused(lambda: dialog.quarantine(place, SECRET))
+    assert "was erased" in refused(lambda: dialog.commit(Plan(policy="mine", inserts=(Insert(before=0, text=SECRET),))))
     assert dialog.label(Handle(dialog.dialog_id, 2), "fine")
     assert held(dialog) == []
     assert dialog.reload().label(place, "gone")

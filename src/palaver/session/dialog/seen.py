@@ -11,7 +11,7 @@ from typing import Any, Self
 from palaver.context import DEFAULT_POLICY, Composed
 from palaver.context.placing import carrying_on, unstated
 from palaver.context.record.carried import carried
-from palaver.context.triggers import Figures, grown
+from palaver.context.triggers import Figures, held
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, now
 from palaver.log import Handle, Node
@@ -30,6 +30,7 @@ from palaver.session.compaction.proposing import CompactionWish, apropose, propo
 from palaver.session.dialog.branch import Branch
 from palaver.session.dialog.constraining import DialogConstraints
 from palaver.session.dialog.keywords import keywords_of
+from palaver.session.reading.erased import require_unerased
 from palaver.session.reading.marks import quarantined_in
 from palaver.session.reading.recalling import Originals, whole
 from palaver.store.blocks import require_no_block
@@ -185,12 +186,12 @@ class SeenBranch(Branch):
         return replace(told, ledger=replace(books, held=self._holds(told)))
 
     def _holds(self, ready: Composing) -> bool:
-        """Tell whether the view is as large as somebody wants it to be: he took a compaction back, it fits, and it has not grown by a tenth since."""
+        """Tell whether a compaction that was taken back stays so."""
         compacted, undone = self._books.since(self._node, self._last, ready.model)
         if not undone:
             return False
         size = ready.ledger.meter.view(ready.view).total
-        return not grown(Figures(tokens=size, window=ready.room.for_input, compacted=compacted, undone=True))
+        return held(Figures(tokens=size, compacted=compacted, undone=True), ready.room.for_input)
 
     @property
     def constraints(self) -> DialogConstraints:
@@ -307,8 +308,10 @@ class SeenBranch(Branch):
         Raises:
             InvalidHandle: It is no handle, or it names an entry that no view shows.
             UnknownHandle: The session has no such entry or block.
+            Conflict: The entry was erased since the last `reload`: the reason may say what it said.
         """
-        return self.annotate(quarantine_of(self.store, self.session_id, handle, reason))
+        entry = quarantine_of(self.store, self.session_id, handle, reason)
+        return self._said(entry, self._standing(entry.target)) if reason else self.annotate(entry)
 
     def lift_quarantine(self, handle: Handle | str, reason: str = "") -> Handle:
         """Show again what was set aside, by an entry of its own.
@@ -349,9 +352,13 @@ class SeenBranch(Branch):
             attempt: How it came about, to be kept with the entry; JSON values.
 
         Raises:
-            Conflict: Another compaction was committed since the view was made.
-            InvalidInput: It is a view of another dialog, is not smaller by the margin, or leaves out what every view must hold.
+            Conflict: Another compaction was committed since the view was made, or something that the dialog holds was erased.
+            InvalidInput: It is a view of another dialog, is not smaller by the margin, leaves out what every view must hold, or does not say a
+                constraint that leaves it: a plan or a view of your own may, and its facts are carried on unseen.
         """
+        made = what.view if isinstance(what, Composed) else what
+        since = self._last.seq if isinstance(made, Plan) else made.at
+        require_unerased(self.store, self.dialog_id, since, "the plan", "Make the plan again.")
         if isinstance(what, Composed):
             view, before, after = what.view, what.tokens_before + what.cut, what.tokens_after + what.cut
         else:
@@ -410,7 +417,8 @@ class SeenBranch(Branch):
         """Undo the newest commit that is not undone yet, by an entry of its own: what that commit left out is back.
 
         Commits are a stack: a second undo takes back the commit before, an undo after a new commit that one. To have an undone commit
-        again, commit anew. No trigger does that at once, in whichever process: not before the view has grown by a tenth, or is too long.
+        again, commit anew. No trigger and no schedule does that at once, in whichever process: not before the view has grown by a tenth, or is
+        too long.
 
         Raises:
             Conflict: Another compaction was committed since the last `reload`.
