@@ -57,16 +57,18 @@ def kept_ends(handle: Handle, text: str, keep: int) -> str:
     return gone if not keep else f"{text[:head]}\n{gone}\n{text[len(text) - tail :]}"
 
 
-def reference(handle: Handle, text: str, *, lines: int) -> str:
+def reference(handle: Handle, text: str, *, lines: int, media: Sequence[Media] = ()) -> str:
     """Give what stands for a tool's output: how much it is, where it is, and its first and last lines.
 
     Args:
         handle: The output.
         text: Its text.
         lines: How many of its lines to show at either end.
+        media: Its images and sounds.
     """
     said = text.splitlines()
-    about = f"[Output set aside: {len(text):,} characters, {len(said):,} lines; recall {handle}]"
+    beside = f", {_kinds(media)}" if media else ""
+    about = f"[Output set aside: {len(text):,} characters, {len(said):,} lines{beside}; recall {handle}]"
     shown = [line for line in said if line.strip()]
     first = [_line(line) for line in shown[:lines]]
     last = [_line(line) for line in shown[max(len(shown) - lines, lines) :]]
@@ -152,10 +154,14 @@ def file_as_seen(path: str, handle: Handle | None, text: str, rest: int, part: s
 
 def without_media(handle: Handle, said: str, media: Sequence[Media]) -> str:
     """Give what stands for a block whose images and sounds were left out: what else it says, and what is missing."""
-    kinds = ", ".join(each.media_type or each.url or "media" for each in media[:_KINDS])
-    many = f" and {len(media) - _KINDS} more" if len(media) > _KINDS else ""
-    line = f"[{kinds}{many} left out; recall {handle}]"
+    line = f"[{_kinds(media)} left out; recall {handle}]"
     return f"{said}\n{line}" if said else line
+
+
+def _kinds(media: Sequence[Media]) -> str:
+    """Name the first few images and sounds by their types."""
+    kinds = ", ".join(each.media_type or each.url or "media" for each in media[:_KINDS])
+    return kinds + (f" and {len(media) - _KINDS} more" if len(media) > _KINDS else "")
 
 
 def notice(gone: Sequence[Omission], shared: Sequence[Span] = ()) -> str:

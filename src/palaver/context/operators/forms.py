@@ -9,6 +9,7 @@ from types import MappingProxyType
 from palaver.context.ground import Done, Form, Ground, Hole, Layout
 from palaver.context.operators.shorten import text_of
 from palaver.context.texts import reference
+from palaver.context.units import media_in
 from palaver.messages import ToolResultContent
 from palaver.view import Block, Reason, Remove, Rewrite
 
@@ -91,7 +92,11 @@ def referred(ground: Ground, index: int) -> Form | None:
     """Give the form in which every text and output of an exchange that is larger than its reference is shown as one; None for none."""
     exchange = ground.view.exchanges[index]
     wanted = [
-        Rewrite(target=block.origin, text=reference(block.origin, text, lines=_LINES), reason=Reason.OFFLOADED)
+        Rewrite(
+            target=block.origin,
+            text=reference(block.origin, text, lines=_LINES, media=tuple(media_in(block.content))),
+            reason=Reason.OFFLOADED,
+        )
         for block in exchange.blocks()
         if block.origin is not None and (text := text_of(block)) is not None
     ]

@@ -11,6 +11,7 @@ from palaver.context.operators.operator import Loss, Operator
 from palaver.context.operators.properties import Property
 from palaver.context.operators.shorten import text_of
 from palaver.context.texts import reference
+from palaver.context.units import media_in
 from palaver.messages import ToolResultContent
 from palaver.view import Exchange, Reason, Rewrite
 
@@ -70,9 +71,8 @@ def _references(ground: Ground, exchange: Exchange, threshold: int) -> Iterator[
         if not (isinstance(block.content, ToolResultContent) or exchange.observes):
             continue
         if ground.meter.block(block.content) > threshold:
-            yield Rewrite(
-                target=block.origin, text=reference(block.origin, text, lines=_LINES), reason=Reason.OFFLOADED
-            )
+            said = reference(block.origin, text, lines=_LINES, media=tuple(media_in(block.content)))
+            yield Rewrite(target=block.origin, text=said, reason=Reason.OFFLOADED)
 
 
 def offload(threshold: int, keep_last: int = KEEP_LAST, keep_recent: int = 0) -> Operator:

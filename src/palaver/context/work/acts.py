@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -28,8 +28,21 @@ _WHOLE = ("content", "file_text", "contents", "text", "new_source", "data")
 _IN_PART = ("old_str", "old_string", "insert_line", "search", "patch", "diff")
 """Arguments by which a tool changes a part of a file."""
 
-_PARTS = ("offset", "limit", "view_range", "start_line", "end_line", "line_start", "line_end", "lines", "range")
-"""Arguments by which a tool that reads a file reads a part of it."""
+_PARTS = (
+    "offset",
+    "limit",
+    "view_range",
+    "start_line",
+    "end_line",
+    "line_start",
+    "line_end",
+    "lines",
+    "range",
+    "cell_id",
+    "cell_number",
+    "cell_index",
+)
+"""Arguments by which a tool reads a part of a file, or writes one: of a notebook, a cell."""
 
 _PART = 40
 """Characters of such an argument that are told."""
@@ -37,7 +50,7 @@ _PART = 40
 _ADDING = re.compile("append|insert", re.IGNORECASE)
 """Tools that put something into a file, whatever argument they take it in."""
 
-_Key: TypeAlias = "Callable[[Act], str]"
+_Key: TypeAlias = "Callable[[Act], Hashable]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +158,8 @@ class Acts:
 
     @cached_property
     def repeated(self) -> Mapping[int, int]:
-        """For each act, by its place, the exchange at which the same words came from a tool again."""
-        return self._overtaken(lambda act: act.said, lambda act: act.said)
+        """For each act, by its place, the exchange at which the same came from a tool again: words, and pictures and sounds beside them."""
+        return self._overtaken(_came, _came)
 
     @cached_property
     def outdated(self) -> Mapping[int, int]:
@@ -173,14 +186,14 @@ class Acts:
     def _overtaken(self, old: _Key, new: _Key) -> Mapping[int, int]:
         """Give for each place the exchange of the next later act whose new key is its old one; in another exchange."""
         found: dict[int, int] = {}
-        latest: dict[str, list[int]] = {}
+        latest: dict[Hashable, list[int]] = {}
         for place in range(len(self.all) - 1, -1, -1):
             act = self.all[place]
             for later in reversed(latest.get(old(act), ())):
                 if later > act.index:
                     found[place] = later
                     break
-            if key := new(act):
+            if (key := new(act)) != "":
                 latest.setdefault(key, []).append(act.index)
         return MappingProxyType(found)
 
@@ -293,6 +306,13 @@ def _adds(call: ToolCallContent) -> bool:
     verb, mode = call.args.get("command"), call.args.get("mode")
     says_so = bool(_ADDING.search(call.name)) or (isinstance(verb, str) and bool(_ADDING.search(verb)))
     return says_so or call.args.get("append") is True or (isinstance(mode, str) and mode[:1] == "a")
+
+
+def _came(act: Act) -> Hashable:
+    """Give what came from a tool; nothing where nothing did."""
+    parts = act.result.content
+    others = () if isinstance(parts, str) else tuple(part for part in parts if not isinstance(part, TextContent))
+    return (act.said, others) if others else act.said
 
 
 def _question(act: Act) -> str:
