@@ -11,7 +11,9 @@ from palaver.view.reasons import Reason
 from palaver.view.view import Block, Omission, View
 
 
-def checkpoint(view: View, spans: Sequence[Span], *, policy: str, tokens_before: int, tokens_after: int) -> Compaction:
+def checkpoint(
+    view: View, spans: Sequence[Span], *, policy: str, tokens_before: int, tokens_after: int, apart: bool = False
+) -> Compaction:
     """Write a view down.
 
     Folding the entry gives the view back: `fold(append(checkpoint(view))) == view`, up to the number of the entry itself.
@@ -22,11 +24,16 @@ def checkpoint(view: View, spans: Sequence[Span], *, policy: str, tokens_before:
         policy: The policy that made it.
         tokens_before: The size of the view before, in tokens.
         tokens_after: The size of this view, in tokens.
+        apart: Whether a run stops wherever the view shows nothing. Else it goes on over entries that no view shows, which makes fewer of them; but one
+            that was damaged since is shown by a line that says so.
     """
     blocks = (*view.system, *(block for exchange in view.exchanges for block in exchange.blocks()))
     return Compaction(
         base=view.at,
-        pieces=(*(_derived(block) for each in view.carried for block in each.blocks()), *_pieces(view, spans)),
+        pieces=(
+            *(_derived(block) for each in view.carried for block in each.blocks()),
+            *_pieces(view, spans, apart=apart),
+        ),
         edits=tuple(_edits(blocks)),
         omitted=tuple(map(omitted, view.omissions)),
         leading=view.leading,
@@ -37,7 +44,7 @@ def checkpoint(view: View, spans: Sequence[Span], *, policy: str, tokens_before:
     )
 
 
-def _pieces(view: View, spans: Sequence[Span]) -> Iterator[Run | Derived]:
+def _pieces(view: View, spans: Sequence[Span], *, apart: bool) -> Iterator[Run | Derived]:
     """Give the runs that the view is made of, in the order of the log, and each derived text before the exchange it precedes.
 
     A foreign compaction may have put exchanges into another order: then they are written down one by one, as the view has them.
@@ -57,7 +64,7 @@ def _pieces(view: View, spans: Sequence[Span]) -> Iterator[Run | Derived]:
     shown = sorted(set(_needed(view)))
     gone = sorted({omission.span for omission in view.omissions if omission.span is not None})
     for span in spans:
-        yield from _of_span(list(clip((span,), shown)), list(clip((span,), gone)), before)
+        yield from _of_span(list(clip((span,), shown)), None if apart else list(clip((span,), gone)), before)
     yield from waiting
 
 
@@ -83,18 +90,14 @@ def _as_shown(view: View, before: Mapping[Handle, Sequence[Derived]], spans: Seq
 
 
 def _of_span(
-    shown: Sequence[Span], gone: Sequence[Span], before: Mapping[Handle, Sequence[Derived]]
+    shown: Sequence[Span], gone: Sequence[Span] | None, before: Mapping[Handle, Sequence[Derived]]
 ) -> Iterator[Run | Derived]:
     """Give the pieces of one span: a run goes on over entries that no view shows, and stops at what this view leaves out."""
     run: Span | None = None
     for part in sorted(shown):
         for piece in _split(part, before):
             derived = before.get(Handle(piece.dialog, piece.start), ())
-            if (
-                run is not None
-                and not derived
-                and not any(hole.start < piece.start and hole.stop > run.stop for hole in gone)
-            ):
+            if run is not None and not derived and not _parted(run, piece, gone):
                 run = Span(run.dialog, run.start, max(run.stop, piece.stop))
                 continue
             if run is not None:
@@ -103,6 +106,13 @@ def _of_span(
             run = piece
     if run is not None:
         yield Run(dialog=run.dialog, start=run.start, stop=run.stop)
+
+
+def _parted(run: Span, piece: Span, gone: Sequence[Span] | None) -> bool:
+    """Tell whether something is left out between a run and a piece; anything at all where nobody says what is."""
+    if gone is None:
+        return piece.start > run.stop
+    return any(hole.start < piece.start and hole.stop > run.stop for hole in gone)
 
 
 def _split(part: Span, before: Mapping[Handle, object]) -> Iterator[Span]:
