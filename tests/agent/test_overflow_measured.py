@@ -33,17 +33,20 @@ class Window:
         sizes: What it was sent, in our count.
     """
 
-    def __init__(self, answers: list[object] | None = None, *, limit: bool = True, asked: bool = True) -> None:
+    def __init__(
+        self, answers: list[object] | None = None, *, limit: bool = True, asked: bool = True, times: float = TIMES
+    ) -> None:
         """Answer, or refuse."""
         self.sizes: list[int] = []
         self._answers = iter(answers or [])
         self._told = (limit, asked)
+        self._times = times
 
     def __call__(self, request: Request) -> object:
         """Refuse what is too long; else give the next answer."""
         assert request.view is not None
         self.sizes.append(tokens_of(request.view, MODEL))
-        size = self.sizes[-1] * TIMES
+        size = int(self.sizes[-1] * self._times)
         if size <= READS:
             return next(self._answers, "ok")
         limit, asked = self._told
@@ -126,6 +129,18 @@ def test_without_figures_it_is_measured_by_what_was_sent(limit: bool, asked: boo
     assert agent.respond().content == "ok"
     refused, sent = window.sizes
     assert sent <= refused * 0.5
+
+
+def test_a_limit_alone_leaves_room_for_a_count_that_is_too_small() -> None:
+    """The provider counts nearly twice what we do, and names its limit only: half of that by our count, so that the request that is sent again fits."""
+    window = Window(asked=False, times=1.9)
+    agent = agent_of(window, context_manager="opencode", budget=6_000)
+    talkative(agent, 20)
+    agent.receive("go")
+    assert agent.respond().content == "ok"
+    refused, sent = window.sizes
+    assert refused > READS
+    assert READS * 0.3 < sent <= READS * 0.5
 
 
 class Reciting(Fold):

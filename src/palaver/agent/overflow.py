@@ -26,8 +26,12 @@ __all__ = ["make_room"]
 _ROOM = 0.8
 """The share of what fits that the smaller view may take: the answers and results to come need the rest. Where what must be sent needs it, all of it."""
 
-_UNTOLD = (0.5, 0.95)
-"""The shares of what was refused that are tried when the provider does not say by how much it was too long."""
+_HALF = 0.5
+"""The share of it where the provider does not say what it counted: a count of ours may be too small by half. Where it says nothing, that of what was
+refused."""
+
+_LESS = 0.95
+"""The share of what was refused that is tried last when the provider does not say what it reads."""
 
 
 async def make_room(run: Run, overflow: ContextOverflow, closing: str) -> int:
@@ -51,8 +55,9 @@ async def make_room(run: Run, overflow: ContextOverflow, closing: str) -> int:
     meter = Meter(counter(model))
     view = await aside(run.dialog.view) if run.answering is None else run.answering.view
     refused = await aside(lambda: meter.view(view).total)
-    told = _fitting(overflow, refused)
-    shares = _UNTOLD if told is None else (_ROOM * told, told)
+    fits = _fitting(overflow, refused)
+    room = _ROOM if overflow.asked else _HALF
+    shares = (_HALF, _LESS) if fits is None else (room * fits, fits)
     for most in (max(1, int(refused * share)) for share in shares):
         await _commit(run, overflow, most, closing, meter)
         try:
@@ -62,7 +67,7 @@ async def make_room(run: Run, overflow: ContextOverflow, closing: str) -> int:
         else:
             return most
     whole = uncut(await aside(run.dialog.view), run.turn.attempts, closing, model)
-    hint = await aside(lambda: _in_the_way(fault, floor(whole, meter), refused, most, told=told is not None))
+    hint = await aside(lambda: _in_the_way(fault, floor(whole, meter), refused, most, told=fits is not None))
     raise ModelCallFailed(overflow, session=run.session, hint=hint) from overflow
 
 
