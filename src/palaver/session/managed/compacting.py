@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from palaver.context import Ledger, Meter
+from palaver.context.placing import carrying_on
 from palaver.context.record.carried import sources_of
 from palaver.log import Compaction, Handle, Reader, Span
 from palaver.session.branches.merging import lowest_trust
 from palaver.session.calls.composing import tokens_of
 from palaver.session.compaction.committing import proven
+from palaver.tokens import counter
 from palaver.view import Exchange, Insert, Plan, Reason, View, apply
 from palaver.view.plan import Drop
 
@@ -39,7 +42,7 @@ def kept_from(reader: Reader, view: View, spans: Sequence[Span], made: Recorded)
     """Make the entry of a compaction: the summary stands first, then everything from an entry on.
 
     What every view must hold stays: the newest words of the user, pinned entries, open calls. An exchange that the entry is in the middle of
-    stays whole. An earlier summary goes: the new one stands for all before it.
+    stays whole. An earlier summary goes: the new one stands for all before it. What is known of what leaves goes on beside it, unseen.
 
     Args:
         reader: The log.
@@ -59,7 +62,7 @@ def kept_from(reader: Reader, view: View, spans: Sequence[Span], made: Recorded)
     left = [view.exchanges[index] for index in gone]
     insert = Insert(before=0, text=made.summary, label="summary", sources=sources_of(left), trust=lowest_trust(left))
     plan = Plan(policy=POLICY, drops=tuple(Drop(index=one, reason=Reason.COMPACTED) for one in gone), inserts=(insert,))
-    after = apply(view, plan)
+    after = carrying_on(view, apply(view, plan), Ledger(meter=Meter(counter(view.model))))
     entry = proven(reader, after, policy=POLICY, before=made.tokens_before, after=tokens_of(after, ""))
     return entry if made.details is None else Compaction.model_validate({**dict(entry), "details": made.details})
 
