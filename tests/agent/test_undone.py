@@ -203,6 +203,8 @@ def test_r19_it_holds_under_a_schedule(manager: PolicyLike, by_hand: bool) -> No
     assert told.plan.notes[-1].startswith("schedule: held")
     assert turn(agent, "word " * (whole // 9)) > commits
     assert size(asked[-1]) < whole
+    calls = list(agent.current_dialog.reload().invocations)
+    assert all(past.request().body == sent.body for past, sent in zip(calls, asked, strict=True))
 
 
 def test_r19_it_holds_under_a_schedule_in_another_process_and_in_a_fork(tmp_path: Path) -> None:
