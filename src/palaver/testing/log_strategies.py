@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from palaver.messages import Message, Role
+from palaver.log import Run
+from palaver.messages import Message, Role, Trust
 from palaver.testing.logs import assert_closed, model, result, system, user
 from palaver.view import Drop, Insert, Plan, Reason, Rewrite, View
 
@@ -12,6 +13,8 @@ __all__ = ["assert_closed", "flat", "plans", "sayings"]
 
 _IDS = st.sampled_from(["a", "b", "c"])
 _WORDS = st.sampled_from(["", " ", "yes", "no", "more"])
+_ENDS = st.sampled_from(["", "", "\0", "\ud83d"])
+"""How texts of models end sometimes: with what can neither be stored nor sent."""
 
 
 _MESSAGES = st.one_of(
@@ -57,12 +60,26 @@ def plans(draw: st.DrawFn, view: View) -> Plan:
         if block.origin is not None and block.reason is None and block.content.type in {"text", "tool_result"}
     ]
     rewritten = draw(st.sets(st.sampled_from(targets))) if targets else set()
+    told = [run for x in view.exchanges for run in x.runs]
+    sources = st.lists(st.sampled_from(told), max_size=2, unique=True) if told else st.just([])
+    trust = st.sampled_from([None, *Trust])
     inserts = draw(st.lists(st.integers(0, len(view.exchanges)), max_size=2))
     return Plan(
         policy="any",
         drops=tuple(Drop(index=index) for index in sorted(drops)),
-        rewrites=tuple(Rewrite(target=t, text=f"see {t}", reason=Reason.OFFLOADED) for t in sorted(rewritten)),
-        inserts=tuple(Insert(before=place, text=f"record {n}") for n, place in enumerate(inserts)),
+        rewrites=tuple(
+            Rewrite(
+                target=target,
+                text=f"see {target}{draw(_ENDS)}",
+                reason=Reason.OFFLOADED,
+                sources=(
+                    made := tuple(Run(dialog=run.dialog, start=run.start, stop=run.stop) for run in draw(sources))
+                ),
+                trust=draw(trust) if made else None,
+            )
+            for target in sorted(rewritten)
+        ),
+        inserts=tuple(Insert(before=place, text=f"record {n}{draw(_ENDS)}") for n, place in enumerate(inserts)),
     )
 
 

@@ -44,6 +44,18 @@ def rewrite(
     )
 
 
+def edited(block: Block, edit: BlockEdit) -> Block:
+    """Give a block in the form that is written down for it."""
+    return rewrite(
+        block,
+        edit.text,
+        Reason(edit.reason),
+        reversible=edit.reversible,
+        sources=edit.sources or (),
+        trust=None if edit.trust is None else Trust.__members__.get(edit.trust.upper(), Trust.OUTSIDE),
+    )
+
+
 def set_aside(block: Block, origin: Handle) -> Block:
     """Give the block that stands for one that a provider refused.
 
@@ -130,13 +142,5 @@ class Edits:
         if origin in self.quarantined or Handle(origin.dialog, origin.seq) in self.quarantined:
             return set_aside(block, origin)  # before any edit: a shortened form may hold just what was refused
         if origin in self.shown_as:
-            edit = self.shown_as[origin]
-            return rewrite(
-                block,
-                edit.text,
-                Reason(edit.reason),
-                reversible=edit.reversible,
-                sources=edit.sources or (),
-                trust=None if edit.trust is None else Trust.__members__.get(edit.trust.upper(), Trust.OUTSIDE),
-            )
+            return edited(block, self.shown_as[origin])
         return block

@@ -15,12 +15,11 @@ from typing import Any, TypeAlias
 
 from pydantic import TypeAdapter
 
-from palaver.log import Handle, Omitted, Place
+from palaver.log import BlockEdit, Handle, Omitted, Place
 from palaver.messages import TextContent, ToolResultContent, canonical_json
 from palaver.view.checkpoint import omitted
-from palaver.view.edits import handle_of, omission, rewrite
+from palaver.view.edits import edited, handle_of, omission
 from palaver.view.fold import RULES
-from palaver.view.reasons import Reason
 from palaver.view.view import Block, Exchange, View
 
 __all__ = ["Manifest", "changed", "manifest", "patched", "restored", "rules_of"]
@@ -221,7 +220,15 @@ def _block_edits(folded: Sequence[Block], shown: Sequence[Block]) -> Iterator[di
                 "text": _said(other),
                 "reason": other.reason.value,
                 "reversible": other.reversible,
+                **_made_from(other),
             }
+
+
+def _made_from(block: Block) -> dict[str, Any]:
+    """Give what a block in another form was made from besides itself, and so its trust; nothing where that is nothing."""
+    if not block.sources:
+        return {}
+    return {"sources": [run.model_dump(mode="json") for run in block.sources], "trust": block.trust.name.lower()}
 
 
 def _said(block: Block) -> str:
@@ -259,7 +266,7 @@ def _blocks(blocks: tuple[Block, ...], edits: Mapping[Handle, Mapping[str, Any]]
         if edit is None:
             shown.append(block)
         elif edit["text"] is not None:
-            shown.append(rewrite(block, edit["text"], Reason(edit["reason"]), reversible=edit["reversible"]))
+            shown.append(edited(block, BlockEdit.model_validate(edit)))
     return tuple(shown)
 
 
