@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from palaver import AutoCompact, Session
-from palaver.agent import Agent
+from palaver import AutoCompact, Prompt, Session
+from palaver.agent import Agent, InvokeResult, ProviderInvoker
 from palaver.context import Ledger, Policy, SummaryAnswer, SummaryRequest
 from palaver.context.record.carried import sources_of
 from palaver.context.summary import HEADINGS, Breaker
 from palaver.context.triggers import Tokens
 from palaver.log import ATTEMPT, Compaction, Custom, Handle
 from palaver.messages import Usage
+from palaver.models import ScriptedProvider
 from palaver.session import Dialog
 from palaver.session.compaction.attempts import breaker_of, failed, summaries_of
 from palaver.session.erasure import erase
@@ -245,3 +246,34 @@ def test_what_a_schedule_decided_and_cannot_commit_is_recorded_once_and_sent() -
     assert "could not be committed: The view leaves out" in attempt["rejected"]
     assert "Of before" in str(provider.requests[-1].body)
     assert made(agent) == []
+
+
+class Late(ProviderInvoker):
+    """An invoker during whose compiling something happens."""
+
+    def __init__(self, provider: ScriptedProvider, happens: Callable[[int], object]) -> None:
+        """Take what happens, by how often it was asked."""
+        super().__init__(provider)
+        self.happens = happens
+        self.asked = 0
+
+    async def invoke(self, dialog: Dialog, model: str, **words: Any) -> InvokeResult:  # noqa: ANN401 - as every invoker's
+        """Ask."""
+        self.asked += 1
+        self.happens(self.asked)
+        return await super().invoke(dialog, model, **words)
+
+
+def test_a_request_that_holds_what_was_erased_since_is_neither_recorded_nor_sent() -> None:
+    """Between the look at the log and the call: the record of the call would write the words down again, so it is made anew, and then sent."""
+    provider = ScriptedProvider(["ok"])
+    invoker = Late(provider, lambda number: number == 1 and erase(dialog.store, entries=[place(agent, 1)]))
+    agent = Agent("tester", Prompt(path="t/system", prompt="You are tested."), MODEL, invoker).open("main")
+    dialog = agent.current_dialog
+    dialog.put_text(f"my number is {pin(1)}")
+    turn(agent)
+    (request,) = provider.requests
+    assert invoker.asked == 2
+    assert pin(1) not in str(request.body)
+    assert not any(pin(1).encode() in body for _, body in dialog.store.bodies(dialog.dialog_id))
+    assert len(dialog.invocations) == 1

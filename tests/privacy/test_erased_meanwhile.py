@@ -126,6 +126,16 @@ def _drop(index: int) -> Drop:
     return Drop(index=index)
 
 
+def test_a_call_is_not_recorded_with_what_was_erased_since_its_request_was_made(opened: Opened) -> None:
+    """What a call saw is written down; of a request that was compiled before an erasure it would be the erased words, and is a conflict."""
+    dialog, place = talked(opened.one)
+    request = dialog.request("openai-chat", "gpt-4o")
+    opened.erase(place)
+    assert "Compile it again." in refused(lambda: dialog.record_call(request))
+    dialog.record_call(dialog.reload().request("openai-chat", "gpt-4o"))
+    assert held(dialog) == []
+
+
 def test_where_the_erased_entry_stays_in_view_the_error_says_so_too(opened: Opened) -> None:
     """B0 (c): what would not read back because a block of it is erased is a conflict with the erasure, and no view that nobody made with plans."""
     dialog, _ = talked(opened.one, newest=f"And {SECRET}?")

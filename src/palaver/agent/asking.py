@@ -14,12 +14,13 @@ from palaver.agent.invoking import InvokeResult
 from palaver.agent.overflow import make_room
 from palaver.agent.refusing import set_aside, unanswered
 from palaver.agent.run import Run
-from palaver.agent.seeing import seen
+from palaver.agent.seeing import overtaken, seen
 from palaver.agent.steps import Ask
 from palaver.agent.tracing import Asked
 from palaver.agent.turn import EXHAUSTED, REFUSED, Attempt, attempt_entry, paused
 from palaver.errors import (
     CallbackFailed,
+    Conflict,
     ContextOverflow,
     PalaverError,
     ProviderError,
@@ -94,13 +95,22 @@ def _closing(run: Run) -> str:
 # --- the call ------------------------------------------------------------------------------------------------------------
 
 
+_ANEW = 3
+"""So often a request is made anew, if something that it holds is erased each time before it is sent."""
+
+
 async def _answered(run: Run, closing: str) -> InvokeResult:
     """Ask; a view that is too long is made smaller once, and what is refused is set aside, where the agent is to do so."""
     smaller = run.turn.compacted
     most: int | None = None
+    anew = _ANEW
     while True:
         try:
             return await _tried(run, closing, most)
+        except Conflict:
+            if not anew or not overtaken(run):
+                raise
+            anew -= 1
         except ContextOverflow as overflow:
             if smaller:
                 raise await unanswered(run, overflow) from overflow

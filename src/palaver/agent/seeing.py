@@ -10,9 +10,10 @@ from palaver.agent.working import LAST, Working, working_copy
 from palaver.context import policy
 from palaver.context.triggers import Fired
 from palaver.errors import InvalidInput
+from palaver.session.reading.erased import erased_since
 from palaver.tools.aside import aside
 
-__all__ = ["seen"]
+__all__ = ["overtaken", "seen"]
 
 
 async def seen(run: Run, closing: str, most: int | None = None) -> Working:
@@ -73,3 +74,13 @@ def _require_policy(run: Run) -> None:
         InvalidInput: There is none of this name, or its configuration is none.
     """
     policy(run.settings.context_manager, run.settings.model, runtime=run.dialog.runtime)
+
+
+def overtaken(run: Run) -> bool:
+    """Tell whether something was erased that the request holds which could not be recorded, and so was not sent; it is taken note of."""
+    view = None if run.answering is None else run.answering.view
+    if view is None or erased_since(run.dialog.store, run.dialog.dialog_id, view.at) is None:
+        return False
+    run.dialog.reload()
+    run.look()
+    return True

@@ -270,6 +270,7 @@ class SeenBranch(Branch):
             decision: What a schedule decided before this call (`Composed.plan.details`), to be kept with it.
 
         Raises:
+            Conflict: Something that the dialog holds was erased since the request was compiled: what it saw would be written down again.
             InvalidInput: The request was not compiled from a view of this dialog.
         """
         self._look()
@@ -278,7 +279,9 @@ class SeenBranch(Branch):
         if before is None or kept is not self._kept:  # another thread has begun a block: the call may be that one's
             before = latest(self.store, self.dialog_id)
         entry, call = recorded(self._seen, self.dialog_id, request, before, decision)
-        place = self.annotate(entry)
+        at = -1 if request.view is None else request.view.at
+        look = partial(require_unerased, self.store, self.dialog_id, at, "the request", "Compile it again.")
+        place = self._said(entry, look)
         kept.call = call._replace(seq=place.seq)
         if request.view is not None:
             kept.books.took(place, request.view)
