@@ -37,7 +37,7 @@ def checkpoint(
         edits=tuple(_edits(blocks)),
         omitted=tuple(map(omitted, view.omissions)),
         leading=view.leading,
-        closed=view.response not in {exchange.first for exchange in view.exchanges},
+        closed=view.response is None or view.response not in {exchange.first for exchange in view.exchanges},
         policy=policy,
         tokens_before=tokens_before,
         tokens_after=tokens_after,
