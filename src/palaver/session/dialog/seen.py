@@ -14,7 +14,7 @@ from palaver.context.record.carried import carried
 from palaver.context.triggers import Figures, held
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId, now
-from palaver.log import Handle, Node
+from palaver.log import Handle, Node, Quarantine
 from palaver.messages import Content
 from palaver.prompts import Runtime
 from palaver.session.calls.booking import Books, rates_of
@@ -313,8 +313,7 @@ class SeenBranch(Branch):
             UnknownHandle: The session has no such entry or block.
             Conflict: The entry was erased since the last `reload`: the reason may say what it said.
         """
-        entry = quarantine_of(self.store, self.session_id, handle, reason)
-        return self._said(entry, self._standing(entry.target)) if reason else self.annotate(entry)
+        return self._reasoned(quarantine_of(self.store, self.session_id, handle, reason))
 
     def lift_quarantine(self, handle: Handle | str, reason: str = "") -> Handle:
         """Show again what was set aside, by an entry of its own.
@@ -323,9 +322,14 @@ class SeenBranch(Branch):
             InvalidHandle: It is no handle, or not spelt like one.
             UnknownHandle: The session has no such dialog.
             InvalidInput: It is not in quarantine here.
+            Conflict: As for `quarantine`.
         """
         place = whole(self.store, self.session_id, handle)
-        return self.annotate(lifting(place, self.quarantined, reason))
+        return self._reasoned(lifting(place, self.quarantined, reason))
+
+    def _reasoned(self, entry: Quarantine) -> Handle:
+        """Add an entry with a reason, which is not to tell of what was erased meanwhile."""
+        return self._said(entry, self._standing(entry.target)) if entry.reason else self.annotate(entry)
 
     def blamed(self, request: Request, words: str) -> Handle | None:
         """Find the block that a provider's refusal is about, from the place in the request that it names; None where it names none.
