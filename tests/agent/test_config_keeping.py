@@ -283,6 +283,8 @@ def test_the_next_process_finds_it_as_it_was_left(tmp_path: Path) -> None:
         (3, "memory", "true or false, a name, or a mapping"),
         ({"block": {}}, "memory.block", "blocks"),
         ({"name": 3}, "memory.name", "a text"),
+        ({"name": " "}, "memory.name", "has a name"),
+        ("", "memory", "a name, or a mapping"),
         ({"shared": "team"}, "memory.shared", "true or false"),
         ({"blocks": []}, "memory.blocks", "a mapping"),
         ({"blocks": {"a": 3}}, "memory.blocks.a", "its text, or a mapping"),

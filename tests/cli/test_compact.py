@@ -95,6 +95,8 @@ def test_r293_the_summary_of_a_preview_is_what_is_committed(long: Palaver) -> No
     assert "WHAT I CHANGED" in long("view", "long").out
     assert long("compact", "long", "--summary", str(kept), "--summarizer", "x/y").code == 2
     assert long("compact", "long", "--summary", str(kept) + ".not").code == 3
+    nobody = long("compact", "long", "--preview", "--keep-summary", str(kept))
+    assert (nobody.code, "name one with --summarizer" in nobody.err) == (2, True)
     nowhere = long("compact", "long", "--preview", "--summarizer", "nobody/x", "--keep-summary", "no/folder/x.md")
     assert (nowhere.code, "There is no folder no/folder" in nowhere.err) == (3, True)
     bad = long.file("bad.md", "Sure!")

@@ -102,12 +102,7 @@ def compact(  # noqa: PLR0917 - the words of a command
     breakdown, when the budget cannot hold what must be sent.
     """
     _require_one(preview=preview, yes=yes, undo=undo)
-    if summary is not None and (summarizer or keep_summary):
-        raise typer.BadParameter("--summary is in the place of --summarizer and --keep-summary.")
-    if keep_summary is not None and not keep_summary.parent.is_dir():  # told before a model is paid
-        raise InvalidInput(
-            f"There is no folder {keep_summary.parent} for the summary.", hint="Name a file in one that is there."
-        )
+    _require_summaries(summary, summarizer, keep_summary)
     told = None if summary is None else _read(summary)
     with opened(store, writes=yes or undo) as source:
         found = Session.open(session, source)
@@ -297,3 +292,15 @@ def stated(dialog: Dialog) -> Iterator[str]:
 def sentence(text: str, texts: tuple[str, ...]) -> str:
     """Give the sentence that is meant: by its number in the list, or as it stands."""
     return texts[int(text) - 1] if text.isdecimal() and 0 < int(text) <= len(texts) else text
+
+
+def _require_summaries(summary: Path | None, summarizer: str | None, keep_summary: Path | None) -> None:
+    """Refuse words about a summary that do not go together, before a model is paid."""
+    if summary is not None and (summarizer or keep_summary):
+        raise typer.BadParameter("--summary is in the place of --summarizer and --keep-summary.")
+    if keep_summary is not None and not summarizer:
+        raise typer.BadParameter("--keep-summary writes down what a model says: name one with --summarizer.")
+    if keep_summary is not None and not keep_summary.parent.is_dir():
+        raise InvalidInput(
+            f"There is no folder {keep_summary.parent} for the summary.", hint="Name a file in one that is there."
+        )

@@ -82,7 +82,7 @@ BAD: dict[str, tuple[Any, str]] = {
     "raises": (broken, "ZeroDivisionError"),
     "slow": (slow, "within 0.01 seconds"),
     "gives None": (forgetful, "NoneType"),
-    "gives a number": (said(3), "not a SummaryAnswer"),  # type: ignore[arg-type]
+    "gives a number": (said(3), "a SummaryAnswer whose text is of type int, not str"),  # type: ignore[arg-type]
 }
 
 
@@ -141,6 +141,31 @@ def test_rejecting_is_recorded_and_changes_no_view() -> None:
     assert entry.data["rejected"] == "too early"
     assert entry.data["focus"] == "heron"
     assert dialog.view().exchanges == view.exchanges
+
+
+def test_it_is_decided_once() -> None:
+    """What was approved is not rejected, nor the other way; where an approval failed, the rejection is still to be recorded."""
+    dialog = talked()
+    made, other = dialog.compact(budget=3_000), dialog.compact(budget=2_000)
+    made.approve()
+    with pytest.raises(InvalidInput, match=r"approved already.*undo"):
+        made.reject("too late")
+    with pytest.raises(Conflict, match="compaction was committed meanwhile"):
+        other.approve()
+    before = len(entries(dialog))
+    other.reject("overtaken")
+    for again in (other.approve, other.reject):
+        with pytest.raises(InvalidInput, match="rejected already"):
+            again()
+    assert len(entries(dialog)) == before + 1
+
+
+@pytest.mark.parametrize("name", ["focus", "running", "summary"])
+def test_what_is_no_text_is_refused_by_its_name(name: str) -> None:
+    """Before anything is planned or asked."""
+    wrong: Any = {name: 3}
+    with pytest.raises(TypeError, match=f"{name} is a str, not a int"):
+        talked(3).compact(**wrong)
 
 
 def test_undo_chooses_the_view_before() -> None:

@@ -214,6 +214,9 @@ def remembering(
     words: dict[str, Any] = {} if given is True else {"name": given} if isinstance(given, str) else thaw(given)
     _known(spec, words, _MEMORY, "memory")
     _held(spec, words, {"name": str, "blocks": dict, "shared": bool}, "memory")
+    if words.get("name") is not None and not words["name"].strip():
+        at = ("memory", "name") if isinstance(given, Mapping) else ("memory",)
+        raise spec.where.fault(spec.path(*at), "a memory has a name; leave it out for the agent's own.")
     name = words.get("name") or spec.name
     scratch = CoreMemory(Dialog(owner="memory"))  # what is wrong with a block is told now, not when somebody comes
     blocks = {label: _block(spec, scratch, label, block, used) for label, block in (words.get("blocks") or {}).items()}

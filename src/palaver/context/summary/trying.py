@@ -35,9 +35,14 @@ async def tried(summarizer: Summarizer, request: SummaryRequest, seconds: float 
         return _raised(error)
     if time.cancelled_caught:
         return f"it did not answer within {seconds:g} seconds"
-    if not isinstance(answer, SummaryAnswer) or not isinstance(answer.text, str):
-        return f"it gave a {type(answer).__name__}, not a SummaryAnswer"
-    return answer
+    return answer if isinstance(answer, SummaryAnswer) and isinstance(answer.text, str) else _other(answer)
+
+
+def _other(answer: object) -> str:
+    """Say what was given in the place of an answer."""
+    if isinstance(answer, SummaryAnswer):
+        return f"it gave a SummaryAnswer whose text is of type {type(answer.text).__name__}, not str"
+    return f"it gave a {type(answer).__name__}, not a SummaryAnswer"
 
 
 def _cancelled() -> bool:

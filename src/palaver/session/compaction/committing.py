@@ -223,9 +223,8 @@ def _require_current(reader: Reader, dialog_id: DialogId, at: int) -> None:
     last = reader.last(dialog_id)
     known = reader.header(dialog_id, at).view_base if at >= 0 else -1
     if last.view_base != known:
-        raise Conflict(
-            dialog_id, known, last.view_base, hint="A compaction was committed meanwhile: reload, and look anew."
-        )
+        why = f"A compaction was committed meanwhile in dialog {dialog_id}, or taken back. Nothing was written."
+        raise Conflict(dialog_id, known, last.view_base, why=why, hint="Reload the dialog, and look anew.")
 
 
 def _require_held(standing: View, now: View, view: View) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from palaver.context import Composed, Summarized
 from palaver.context.summary import Breaker
+from palaver.errors import InvalidInput
 from palaver.log import Custom, Handle
 from palaver.messages.said import words_of
 from palaver.session.compaction.attempts import failed, rejection
@@ -44,6 +45,7 @@ class CompactionPreview:
     breaker: Breaker = field(default_factory=Breaker)
     commit: Callable[[Composed, Mapping[str, Any]], Handle] = field(repr=False, compare=False)
     note: Callable[[Custom], Handle] = field(repr=False, compare=False)
+    _ended: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def tokens_before(self) -> int:
@@ -114,21 +116,39 @@ class CompactionPreview:
         Raises:
             Conflict: Another compaction was committed meanwhile; or something that the dialog holds was erased, which this might bring back:
                 make it again.
-            InvalidInput: The view would not become smaller by enough.
+            InvalidInput: The view would not become smaller by enough; or it was rejected.
         """
-        return self.commit(self.composed, self.attempt)
+        if "rejected" in self._ended:
+            raise self._decided()
+        made = self.commit(self.composed, self.attempt)
+        self._ended.append("approved")
+        return made
 
     def reject(self, reason: str = "") -> Handle:
         """Leave the view as it is, and have the log say so: also that a summariser failed, which the next attempt heeds.
 
         Where something was erased meanwhile, the log is told the figures, and no words that may quote it.
+
+        Raises:
+            InvalidInput: It was approved, or rejected before.
         """
-        return self.note(rejection(self.attempt, reason, (self.tokens_before, self.tokens_after)))
+        return self._reject(self.attempt, reason)
 
     def fail(self, reason: str) -> Handle:
         """As `reject`, for a view that could not be committed: where a summary is in it, that counts as a failure of the summariser."""
-        attempt = failed(self.attempt, reason, self.breaker, self.tokens_before)
-        return self.note(rejection(attempt, reason, (self.tokens_before, self.tokens_after)))
+        return self._reject(failed(self.attempt, reason, self.breaker, self.tokens_before), reason)
+
+    def _reject(self, attempt: Mapping[str, Any], reason: str) -> Handle:
+        if self._ended:
+            raise self._decided()
+        place = self.note(rejection(attempt, reason, (self.tokens_before, self.tokens_after)))
+        self._ended.append("rejected")
+        return place
+
+    def _decided(self) -> InvalidInput:
+        """Give the error for whoever decides again."""
+        way = "`Dialog.undo` takes it back." if "approved" in self._ended else "Preview it anew."
+        return InvalidInput(f"This compaction was {self._ended[-1]} already.", hint=way)
 
     def to_dict(self) -> dict[str, Any]:
         """Give it as JSON values."""

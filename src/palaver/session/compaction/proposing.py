@@ -70,11 +70,15 @@ class CompactionWish:
     summary: str | None = None
 
     def __post_init__(self) -> None:
-        """Refuse two summaries at once.
+        """Refuse what is no text, and two summaries at once.
 
         Raises:
+            TypeError: Focus, running summary or summary is no text.
             InvalidInput: A summary is given, and somebody to make one.
         """
+        for name, text in (("focus", self.focus), ("running", self.running or ""), ("summary", self.summary or "")):
+            if not isinstance(text, str):
+                raise TypeError(f"{name} is a str, not a {type(text).__name__}.")
         if self.summary is not None and self.summarizer is not None:
             raise InvalidInput("A summary and a summariser are given.", hint="Give the one or the other.")
 
