@@ -56,6 +56,16 @@ class Memory:
         )
 
 
+@dataclass
+class Fork:
+    """A fork, how many blocks were open when it was made, and what its memory holds."""
+
+    depth: int
+    dialog: Dialog
+    memory: Memory
+    held: Held
+
+
 class MemoryMachine(RuleBasedStateMachine):
     """A history; a subclass says where it lies. The model is a stack: what is sure, and on it what each open block has made of it."""
 
@@ -70,7 +80,7 @@ class MemoryMachine(RuleBasedStateMachine):
         shared = Capability.SHARED in self.store.capabilities
         self.far = self.opened() if shared else self.store
         self.shared = shared
-        session = Session.create(self.store, "s", owner="a")
+        self.session = session = Session.create(self.store, "s", owner="a")
         self.dialog = session.root
         self.dialog.put_text("first")
         there = Session.open(session.session_id, self.far).root
@@ -78,7 +88,7 @@ class MemoryMachine(RuleBasedStateMachine):
         self.there = there
         self.stack = [Held()]
         self.open: list[AbstractContextManager[None]] = []
-        self.forks: list[tuple[int, Memory, Held]] = []  # at which depth it was made
+        self.forks: list[Fork] = []
         self.stale: Held | None = None  # the memory where another process went on with the turn
         self.pool = ThreadPoolExecutor(1)
 
@@ -150,7 +160,8 @@ class MemoryMachine(RuleBasedStateMachine):
     @precondition(lambda self: not self.open)
     @rule(name=NAMES)
     def said_there(self, name: str) -> None:
-        """Another process goes on with the conversation."""
+        """Another process goes on with the conversation, behind what the dialog knows."""
+        assert self.dialog.spans
         self.there.reload().put_text(name)
         if self.stale is None:
             self.stale = deepcopy(self.now)
@@ -172,7 +183,8 @@ class MemoryMachine(RuleBasedStateMachine):
         """A block ends: what it wrote is there, for all where no other is open."""
         self.open.pop().__exit__(None, None, None)
         self.stack[-2:] = [self.now]
-        self.forks = [(min(depth, len(self.open)), memory, held) for depth, memory, held in self.forks]
+        for fork in self.forks:
+            fork.depth = min(fork.depth, len(self.open))
 
     @precondition(lambda self: self.open)
     @rule()
@@ -183,7 +195,9 @@ class MemoryMachine(RuleBasedStateMachine):
             block.__exit__(ZeroDivisionError, error, None)
             raise error
         self.stack.pop()
-        self.forks = [fork for fork in self.forks if fork[0] <= len(self.open)]
+        if self.stale is not None:  # what the dialog wrote in the block is gone: it looks anew, and knows all
+            self.reloaded()
+        self.forks = [fork for fork in self.forks if fork.depth <= len(self.open)]
 
     # --- looking --------------------------------------------------------------------------------------------------------------------
 
@@ -202,12 +216,25 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule(name=NAMES, word=WORDS)
     def forked(self, name: str, word: str) -> None:
         """A fork has the memory that there was when it was made, or where the turn stands that it goes on from; then each side has its own."""
-        child = Memory(self.dialog.fork())
+        made = self.dialog.fork()
+        child = Memory(made)
         held = deepcopy(self.now if self.stale is None else self.stale)
         assert child.held() == held
         child.files.append(name, word)
         held.files[name] = held.files.get(name, "") + word
-        self.forks.append((len(self.open), child, held))
+        self.forks.append(Fork(len(self.open), made, child, held))
+
+    @precondition(lambda self: not self.open and self.now.files)
+    @rule(name=NAMES)
+    def erased(self, name: str) -> None:
+        """What a file said last is erased: what new objects read then is what old ones are held to, here and in forks."""
+        for entry in self.who["one"].files.history(name)[-1:]:
+            self.session.erase(entries=[entry.handle], thorough=False)
+            self.reloaded()
+            self.stack = [Memory(self.dialog).held()]
+            for fork in self.forks:
+                fork.held = Memory(fork.dialog).held()
+            assert entry not in self.who["other"].files.history(name)
 
     @rule()
     def reloaded(self) -> None:
@@ -219,8 +246,8 @@ class MemoryMachine(RuleBasedStateMachine):
     def as_the_log_says(self) -> None:
         """New objects give what old ones give: what is kept between readings changes none."""
         assert Memory(self.dialog).held() == self.now
-        for _, memory, held in self.forks:
-            assert memory.held() == held
+        for fork in self.forks:
+            assert fork.memory.held() == fork.held
 
     def teardown(self) -> None:
         """End what is open."""
@@ -268,7 +295,7 @@ def test_any_history_in_a_file() -> None:
             if self.folder is not None:
                 self.folder.cleanup()
 
-    run_state_machine_as_test(Machine, settings=histories(6, 6))
+    run_state_machine_as_test(Machine, settings=histories(10, 4))
 
 
 def test_any_history_on_a_server(postgres_server: postgres.Server) -> None:
@@ -281,4 +308,4 @@ def test_any_history_on_a_server(postgres_server: postgres.Server) -> None:
             self.url = self.url or emptied(postgres_server)
             return PostgresStore(self.url)
 
-    run_state_machine_as_test(Machine, settings=histories(12, 4))
+    run_state_machine_as_test(Machine, settings=histories(25, 3))

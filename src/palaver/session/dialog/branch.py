@@ -219,9 +219,7 @@ class Branch:
         Memory is written straight to the store. What continues the turn stays unknown until `reload`, and all behind that.
         """
         last, newest = self._last, self.store.last(self.dialog_id)
-        if (
-            newest.seq <= last.seq
-        ):  # the block of this thread was taken back, of a store that does not say so; else there is nothing new
+        if newest.seq <= last.seq:
             return last
         if newest.turn_head != last.turn_head:
             newest = last
