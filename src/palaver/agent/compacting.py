@@ -78,7 +78,7 @@ async def _left_to_do(run: Run, how: AutoCompact) -> AutoCompact | None:
 async def committed(run: Run, preview: CompactionPreview) -> Conflict | InvalidInput | None:
     """Commit a smaller view, and give what stood in the way, which is recorded: a conflict with somebody else, or that it cannot be written down.
 
-    That it cannot counts as a failure of the summariser where a summary is in it. Without one it is recorded once in a call of the agent.
+    That it cannot counts as a failure of the summariser where a summary is in it. Where nobody was asked it is recorded once in a call of the agent.
     """
     try:
         await _approved(run, preview)
@@ -88,7 +88,7 @@ async def committed(run: Run, preview: CompactionPreview) -> Conflict | InvalidI
         fault: Conflict | InvalidInput = error
     except InvalidInput as error:
         why = f"the view could not be committed: {first_line(error.message)}"
-        if preview.summary or why not in run.faults:
+        if preview.paid or why not in run.faults:
             run.faults.add(why)
             await aside(partial(preview.fail, why))
         fault = error
