@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,6 +17,7 @@ from palaver import MemoryStore, Message, Prompt, Runtime, Session, SqliteStore,
 from palaver.log import Handle, MessageEntry, entry_at
 from palaver.session import Dialog
 from palaver.store import Durability
+from tests.open_blocks import OpenBlocks
 from tests.session.test_stores_without_blocks import older
 from tests.stores import KINDS, empty_store
 from tests.threads import WAIT
@@ -60,7 +61,7 @@ class PromptMachine(RuleBasedStateMachine):
         self.waits = isinstance(self.store, MemoryStore)
         self.dialog = Session.create(self.store, "s", owner="a", runtime=runtime()).root
         self.stack: list[str | None] = [None]
-        self.open: list[AbstractContextManager[None]] = []
+        self.open = OpenBlocks(self.store)
         self.pool = ThreadPoolExecutor(1)
 
     @rule(path=PATHS)
@@ -95,26 +96,21 @@ class PromptMachine(RuleBasedStateMachine):
     @rule()
     def begins(self) -> None:
         """A block begins, perhaps within another one."""
-        block = self.store.together()
-        block.__enter__()
-        self.open.append(block)
+        self.open.begin()
         self.stack.append(self.stack[-1])
 
     @precondition(lambda self: self.open)
     @rule()
     def ends(self) -> None:
         """A block ends."""
-        self.open.pop().__exit__(None, None, None)
+        self.open.end()
         self.stack[-2:] = [self.stack[-1]]
 
     @precondition(lambda self: self.open)
     @rule()
     def raises(self) -> None:
         """A block raises."""
-        error = ZeroDivisionError()
-        with suppress(ZeroDivisionError):
-            self.open.pop().__exit__(ZeroDivisionError, error, None)
-            raise error
+        self.open.fail()
         self.stack.pop()
 
     @precondition(lambda self: not (self.waits and self.open))

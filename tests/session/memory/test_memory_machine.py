@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +21,7 @@ from palaver.errors import Conflict, NotFound
 from palaver.store import Capability, Durability
 from palaver.store.postgres import PostgresStore
 from tests import postgres
+from tests.open_blocks import OpenBlocks
 from tests.store.postgres_backend import emptied
 from tests.threads import WAIT
 
@@ -87,7 +88,7 @@ class MemoryMachine(RuleBasedStateMachine):
         self.who = {"one": Memory(self.dialog), "same": Memory(self.dialog), "other": Memory(there)}
         self.there = there
         self.stack = [Held()]
-        self.open: list[AbstractContextManager[None]] = []
+        self.open = OpenBlocks(self.store)
         self.forks: list[Fork] = []
         self.stale: Held | None = None  # the memory where another process went on with the turn
         self.pool = ThreadPoolExecutor(1)
@@ -172,16 +173,14 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule()
     def begins(self) -> None:
         """A block begins, perhaps within another one."""
-        block = self.store.together()
-        block.__enter__()
-        self.open.append(block)
+        self.open.begin()
         self.stack.append(deepcopy(self.now))
 
     @precondition(lambda self: self.open)
     @rule()
     def ends(self) -> None:
         """A block ends: what it wrote is there, for all where no other is open."""
-        self.open.pop().__exit__(None, None, None)
+        self.open.end()
         self.stack[-2:] = [self.now]
         for fork in self.forks:
             fork.depth = min(fork.depth, len(self.open))
@@ -190,10 +189,7 @@ class MemoryMachine(RuleBasedStateMachine):
     @rule()
     def raises(self) -> None:
         """A block raises: nothing of what it wrote is anywhere."""
-        block, error = self.open.pop(), ZeroDivisionError()
-        with suppress(ZeroDivisionError):
-            block.__exit__(ZeroDivisionError, error, None)
-            raise error
+        self.open.fail()
         self.stack.pop()
         if self.stale is not None:  # what the dialog wrote in the block is gone: it looks anew, and knows all
             self.reloaded()
