@@ -32,7 +32,6 @@ from tests.wire.scenes import BASH, MODELS
 
 MARK = re.compile(r"zq\d{5}x")
 WORDS = "word " * 60
-SIGNED = {"anthropic": {"type": "thinking", "signature": "c2lnbmVk"}}
 
 
 @pytest.fixture(params=KINDS[1:])
@@ -106,9 +105,13 @@ class Life:
             dialog.append(AssistantMessage(contents=(call,), response_id=call.id))
             dialog.append(ToolMessage.from_result(output))
         elif what == "thinks":
-            thought = ThinkingContent(content=f"Perhaps {mark}", artefact=SIGNED)
+            thought = ThinkingContent(content=f"Perhaps {mark}", signature="c2lnbmVk", provider="anthropic")
             said = TextContent(content=f"{mark}: {WORDS}")
-            dialog.append(AssistantMessage(contents=(thought, said), response_id=f"r{next(self.numbers)}"))
+            dialog.append(
+                AssistantMessage(
+                    contents=(thought, said), response_id=f"r{next(self.numbers)}", model=MODELS["anthropic"]
+                )
+            )
         elif what == "shows":
             picture = Media.from_bytes(b"\x89PNG\r\n\x1a\n" + mark.encode())
             dialog.append(UserMessage(contents=(TextContent(content=f"See {mark}"), ImageContent(images=(picture,)))))

@@ -1,0 +1,303 @@
+"""What is in use learns of an erasure by itself; and what plans goes by words and records, never by the bytes of a payload."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from palaver import (
+    Agent,
+    AssistantMessage,
+    AutoCompact,
+    Conflict,
+    Dialog,
+    Erased,
+    Prompt,
+    ScriptedProvider,
+    Session,
+    UserMessage,
+)
+from palaver.context import POLICIES, SummaryAnswer
+from palaver.context.summary import SummaryRequest
+from palaver.log import Handle, Reader
+from palaver.messages import ImageContent, Media, TextContent, ThinkingContent
+from palaver.session.erasure import erase
+from palaver.store import Durability, MemoryStore, SqliteStore, Store, open_store
+from palaver.store.erasing import Erasing
+from palaver.tokens import Budget
+from palaver.view import Reason
+from tests.stores import KINDS
+
+SECRET = "ZEBRA-9911"
+MODEL = "gpt-4o"
+Places = Callable[[], Store]
+
+
+@pytest.fixture(params=KINDS)
+def process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Places]:
+    """Give what opens one log as several processes do: each with a store of its own, where there can be several."""
+    opened: list[Store] = []
+    url = request.getfixturevalue("postgres_server").url() if request.param == "postgres" else ""
+
+    def another() -> Store:
+        if request.param == "memory":
+            store: Store = opened[0] if opened else MemoryStore()
+        elif request.param == "sqlite":
+            store = SqliteStore(tmp_path / "s.db", Durability.NORMAL)
+        else:
+            store = open_store(url, create=not opened)
+        opened.append(store)
+        return store
+
+    yield another
+    for store in opened:
+        store.close()
+
+
+def talked(store: Store) -> tuple[Dialog, Handle]:
+    """Give a dialog with a secret in it, and where that is."""
+    dialog = Session.create(store, "s").root
+    dialog.put_text("Make it fast.")
+    dialog.put_text(f"You must never say {SECRET}.")
+    place = dialog.messages.handle(1)
+    thought = ThinkingContent(content="hm", signature="c2ln", provider="anthropic")
+    dialog.append(
+        AssistantMessage(
+            contents=(thought, TextContent(content="Fine.")),
+            response_id="r1",
+            model="claude-opus-4-6",
+        )
+    )
+    dialog.put_text("Go on.")
+    return dialog, place
+
+
+def said(dialog: Dialog) -> str:
+    """Give all that a dialog tells a model, or plans to."""
+    request = dialog.request("anthropic", "claude-opus-4-6", policy="palaver", budget=10_000)
+    assert request.view is not None
+    return json.dumps([request.body, *dialog.constraints.texts, repr(dialog.view())])
+
+
+def test_another_process_erases(process: Places) -> None:
+    """Who goes on with the dialog says nothing of it any more, without a reload; signed thoughts behind it are stale; his turn goes on."""
+    dialog, place = talked(process())
+    assert SECRET in said(dialog)
+    dialog.record_call(request := dialog.request("anthropic", "claude-opus-4-6"))
+    assert b"signature" in request.data
+    erase(process(), entries=[place], thorough=False)
+    assert SECRET not in said(dialog)
+    assert b"signature" not in dialog.request("anthropic", "claude-opus-4-6").data
+    fresh = Session.open("s", process()).root
+    assert said(dialog) == said(fresh)
+    dialog.put_text("And on.")
+    dialog.record_call(request := dialog.request("anthropic", "claude-opus-4-6"))
+    assert dialog.invocations[-1].request().data == request.data
+
+
+def test_what_others_said_stays_unknown(process: Places) -> None:
+    """An erasure is taken note of at once, whatever stands before it; words of others only with a reload, so that a write on them is refused."""
+    dialog, place = talked(process())
+    assert SECRET in said(dialog)
+    other = process()
+    Session.open("s", other).root.put_text("Behind your back.")
+    erase(other, entries=[place], thorough=False)
+    assert SECRET not in said(dialog)
+    assert "Behind your back" not in said(dialog)
+    with pytest.raises(Conflict):
+        dialog.put_text("And on.")
+    assert "Behind your back" in said(dialog.reload())
+
+
+@pytest.mark.parametrize("what", ["session", "dialog"])
+def test_who_goes_on_with_what_is_gone_is_told(process: Places, what: str) -> None:
+    """Nothing is made of what an object still has of a session, or a dialog, that was erased."""
+    dialog, _ = talked(process())
+    assert SECRET in said(dialog)
+    if what == "session":
+        erase(process(), session=dialog.session_id, thorough=False)
+    else:
+        erase(process(), dialog=dialog.dialog_id, thorough=False)
+    for asked in (dialog.view, lambda: dialog.request("openai-chat", MODEL), dialog.compact, dialog.figures):
+        with pytest.raises(Erased):
+            asked()
+
+
+def test_what_a_block_took_back_hides_no_erasure(process: Places) -> None:
+    """Entries that a block wrote and took back leave their numbers to others: an erasure that is told under one of them is found."""
+    dialog, place = talked(process())
+
+    def block() -> None:
+        with dialog.store.together():
+            for number in range(3):
+                dialog.put_text(f"Taken back {number}")
+            assert "Taken back 2" in said(dialog)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        block()
+    erase(process(), entries=[place], thorough=False)
+    dialog.pin(dialog.messages.handle(0))
+    assert SECRET not in said(dialog)
+    assert "Taken back" not in said(dialog)
+
+
+@pytest.mark.parametrize("kind", ["constraint", "summary"])
+def test_what_is_no_message_is_let_go_of_too(kind: str) -> None:
+    """A constraint put on by hand, and what one branch was told of another, leave the requests of an object in use."""
+    dialog, place = talked(MemoryStore())
+    if kind == "constraint":
+        place = dialog.constraints.add(f"Mind {SECRET}-2 as well.")
+    else:
+        branch = dialog.fork()
+        branch.put_text(f"Here it is called {SECRET}-2, by everybody who was ever asked about it.")
+        dialog.merge(branch)
+        place = branch.messages.handle(len(branch.messages) - 1)
+    assert f"{SECRET}-2" in said(dialog)
+    erase(dialog.store, entries=[place], thorough=False)
+    assert f"{SECRET}-2" not in said(dialog)
+
+
+def test_an_agent_goes_on_behind_an_erasure(process: Places) -> None:
+    """With compaction, a budget and a manager, in the same turns; and the model reads nothing of it."""
+    dialog, place = talked(process())
+    for number in range(12):
+        dialog.put_text(f"a {number} " + "word " * 100, role="assistant")
+        dialog.put_text(f"go {number}")
+    provider = ScriptedProvider(["Done."] * 3)
+    prompt = Prompt(path="h/s", prompt="You help.")
+    agent = Agent("h", prompt, MODEL, provider, budget=900, compact=AutoCompact(), store=dialog.store)
+    agent.adopt("main", dialog)
+    agent.respond(input="One.")
+    erase(process(), entries=[place], thorough=False)
+    agent.respond(input="Two.")
+    agent.respond(input="Three.")
+    assert [SECRET in json.dumps(request.body) for request in provider.requests][1:] == [False, False]
+
+
+# --- what planning reads ----------------------------------------------------------------------------------------------------------
+
+
+class Counting:
+    """A store that counts what is asked of it, by name and arguments."""
+
+    def __init__(self, store: Store) -> None:
+        """Count nothing yet."""
+        self._store = store
+        self.asked: Counter[tuple[Any, ...]] = Counter()
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - whatever the store has
+        found = getattr(self._store, name)
+
+        def counted(*args: Any, **more: Any) -> Any:  # noqa: ANN401 - as the store's
+            self.asked[name, *map(str, args)] += 1
+            return found(*args, **more)
+
+        return counted if callable(found) else found
+
+    def calls(self, name: str) -> int:
+        """Give how often a method was called."""
+        return sum(count for asked, count in self.asked.items() if asked[0] == name)
+
+
+async def quiet(request: SummaryRequest, /) -> SummaryAnswer:
+    """Summarise."""
+    return SummaryAnswer(text="\n\n".join(f"## {heading}\nNothing new." for heading in request.headings))
+
+
+def pictured(store: Store, pictures: int = 12) -> Dialog:
+    """Give a dialog of pictures, all but two of which are shown as lines, and with words of which parts are shown."""
+    dialog = Session.create(store, "s").root
+    dialog.put_text("Make it fast.")
+    for number in range(pictures):
+        picture = Media.from_bytes(b"\x89PNG\r\n\x1a\n" + bytes([number]) * 4_000)
+        shown = (TextContent(content=f"See {number}."), ImageContent(images=(picture,)))
+        dialog.append(UserMessage(contents=shown))
+        dialog.put_text("ok " * 50, role="assistant")
+    dialog.put_text("Go.")
+    dialog.compact(policy="palaver", budget=Budget(max_tokens=100_000, max_media=2), model=MODEL).approve()
+    shown_as = [block.reason for exchange in dialog.view().exchanges for block in exchange.blocks()]
+    assert shown_as.count(Reason.OFFLOADED) == pictures - 2
+    return dialog
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+def test_planning_reads_no_payload_and_each_original_once(policy: str) -> None:
+    """Views, plans, compactions with a summary and constraints read no bytes of pictures; the request reads those that it shows."""
+    store = Counting(MemoryStore())
+    dialog = pictured(cast("Store", store))
+    for plan in (
+        lambda: dialog.compose(policy, 5_000, model=MODEL),
+        lambda: dialog.compact(policy=policy, budget=5_000, model=MODEL, summarizer=quiet),
+        lambda: dialog.constraints.texts,
+        dialog.figures,
+    ):
+        store.asked.clear()
+        plan()
+        assert store.calls("blob") == 0
+        assert max((count for asked, count in store.asked.items() if asked[0] == "body"), default=0) <= 1
+    dialog.request("openai-chat", MODEL)
+    assert store.calls("blob") <= 2
+
+
+def test_a_lost_payload_stops_no_plan() -> None:
+    """Whichever picture is lost, shown or not: plans are made, and the request says what is missing."""
+    dialog = pictured(MemoryStore(), 6)
+    store = cast("Erasing", dialog.store)
+    lost = list(cast("MemoryStore", store).contents.blobs)
+    with store.erasing() as eraser:
+        eraser.remove_blobs(lost)
+    for policy in sorted(POLICIES):
+        dialog.compact(policy=policy, budget=5_000, model=MODEL, summarizer=quiet)
+        assert dialog.compact(policy=policy, model=MODEL).tokens_after <= dialog.figures().tokens
+    assert "cannot be had" in json.dumps(dialog.request("openai-chat", MODEL).body)
+
+
+@pytest.mark.parametrize("others", [0, 40])
+def test_the_look_costs_what_is_new(others: int) -> None:
+    """A view asks once what there is that was not looked at, however long the log is, and reads nothing twice."""
+    store = Counting(MemoryStore())
+    dialog, _ = talked(cast("Store", store))
+    for number in range(100):
+        dialog.put_text(f"more {number}")
+    dialog.view()
+    other = Session.open("s", cast("Store", store)).root
+    for number in range(others):
+        other.pin(other.messages.handle(number))
+    for new in (others, 0):
+        store.asked.clear()
+        last = cast("Reader", store).last(dialog.dialog_id).seq
+        store.asked.clear()
+        dialog.view()
+        assert dict(store.asked) == {("headers", dialog.dialog_id, str(last + 1 - new)): 1}
+
+
+@pytest.mark.parametrize("how", ["quarantined", "erased"])
+def test_what_is_not_to_be_said_is_in_no_record(how: str) -> None:
+    """A provider refused it and would again, or nobody may have it: no record, summary or list of constraints says it, and nothing else is the goal."""
+    dialog = Session.create(MemoryStore(), "s").root
+    dialog.put_text(f"Find {SECRET}. You must never lose {SECRET}.")
+    for number in range(30):
+        dialog.put_text(f"answer {number} " + "word " * 60, role="assistant")
+        dialog.put_text(f"go {number}")
+    place = dialog.messages.handle(0)
+    if how == "erased":
+        erase(dialog.store, entries=[place])
+    else:
+        dialog.quarantine(place)
+    read: list[str] = []
+
+    async def reader(request: SummaryRequest, /) -> SummaryAnswer:
+        read.append(request.prompt())
+        return await quiet(request)
+
+    assert dialog.constraints.texts == ()
+    made = dialog.compact(budget=1_200, model=MODEL, summarizer=reader)
+    made.approve()
+    assert SECRET not in json.dumps([*read, made.to_dict(), dialog.request("openai-chat", MODEL).body])
+    assert "Goal" not in "\n".join(text for text in made.inserted if not text.startswith("## "))
