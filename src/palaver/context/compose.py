@@ -140,7 +140,7 @@ def compose(
 
 def _standing_in(made: Composed, view: View, room: Budget, books: Ledger) -> Composed:
     """Have something stand for what leaves untold, where a line has room. A plain context manager is taken at its word: it says what is sent."""
-    if (made.view is view and not view.carried) or any(drop.reason is Reason.MANAGER for drop in made.plan.drops):
+    if any(drop.reason is Reason.MANAGER for drop in made.plan.drops):
         return made
     found = placed(made, view, books, room)
     return made if found is None else made.with_last(*found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Protocol
 
 from palaver.context.ground import GONE
@@ -50,6 +51,8 @@ def untold(before: View, after: View) -> tuple[int, ...]:
     Returns:
         Their indexes in `before`.
     """
+    if after is before:
+        return ()
     shown = {exchange.first for exchange in after.exchanges}
     texts = [exchange.turns for exchange in after.exchanges if exchange.first is None]
     kept = standing(after) is not None or carrying(after) is not None
@@ -80,20 +83,27 @@ def carrying_on(before: View, after: View, ledger: Ledger) -> View:
 
 def unstated(view: View) -> tuple[Said, ...]:
     """Give the constraints, found in the user's own words, that a view knows of and says nowhere, not even how many there are."""
-    facts = [Facts.from_json(each.facts) for x in view.known() if x.derived for each in x.blocks() if each.facts]
-    off = Constraints.of(view).removed
-    rules = {said.text: said for each in facts for said in each.rules if said.at and said.text not in off}
+    carried = (block.facts for exchange in view.known() if exchange.derived for block in exchange.blocks())
+    rules = {said.text: said for facts in carried if facts for said in _rules(facts)}
     if not rules:
         return ()
     texts = [block.content.content for block in _texts(view) if isinstance(block.content, TextContent)]
     if any(map(counts_rules, texts)):
         return ()
-    said = list(_said(view))
+    off, said = Constraints.of(view).removed, list(_said(view))
     return tuple(
         rule
         for rule in rules.values()
-        if not any(tells(text, rule) for text in texts) and not any(rule.text in each for each in said)
+        if rule.text not in off
+        and not any(tells(text, rule) for text in texts)
+        and not any(rule.text in each for each in said)
     )
+
+
+@lru_cache(maxsize=64)
+def _rules(facts: str) -> tuple[Said, ...]:
+    """Give the constraints among facts that were found in the user's words; every request asks for those that its view carries."""
+    return tuple(said for said in Facts.from_json(facts).rules if said.at)
 
 
 def _left(before: View, after: View, books: Ledger) -> tuple[tuple[Exchange, ...], Facts]:
@@ -142,7 +152,7 @@ def placed(made: _Made, view: View, ledger: Ledger, room: Budget | None) -> tupl
     """
     books = ledger.reading(view)
     left, facts = _left(view, made.view, books)
-    known = {said.text for said in (*facts.rules, *unstated(view))}
+    known = {said.text for said in facts.rules}
     rules = [said for said in unstated(made.view) if said.text not in known]
     if not left and not rules:
         return None

@@ -17,7 +17,6 @@ from dataclasses import dataclass, replace
 from palaver.context import Composed
 from palaver.context.floor import floor
 from palaver.context.placing import carrying_on, placed, unstated
-from palaver.context.record.facts import Said
 from palaver.context.record.notice_of import MOST, SHARE
 from palaver.errors import InfeasibleBudget
 from palaver.session.calls.composing import Composing
@@ -226,7 +225,9 @@ def _told(made: Made, ready: Composing, *, given: bool) -> Made:
         composed = composed.with_last(*found)
         if not _lost(ready, composed):
             return replace(made, composed=composed)
-    if given and not _unsaid(ready, composed):  # no room for a line: what is known goes on without one
+    if given and not unstated(
+        carrying_on(ready.view, composed.view, ready.ledger)
+    ):  # no room for a line: what is known goes on without one
         return replace(made, composed=composed)
     if given:
         whole = placed(made.composed, ready.view, ready.ledger, None)
@@ -250,17 +251,8 @@ _NO_ROOM = (
 
 
 def _lost(ready: Composing, composed: Composed) -> bool:
-    """Tell whether a composed view leaves something out for which nothing stands, or a constraint unsaid that is said now."""
+    """Tell whether a composed view leaves something out for which nothing stands, or a constraint unsaid."""
     if composed.view is ready.view:
         return False
-    return bool(_final(ready, composed).carried) or bool(_unsaid(ready, composed))
-
-
-def _unsaid(ready: Composing, composed: Composed) -> list[Said]:
-    """Give the constraints that a composed view does not say, and that are said now."""
-    known = {said.text for said in unstated(ready.view)}
-    return [said for said in unstated(_final(ready, composed)) if said.text not in known]
-
-
-def _final(ready: Composing, composed: Composed) -> View:
-    return carrying_on(ready.view, composed.view, ready.ledger)
+    final = carrying_on(ready.view, composed.view, ready.ledger)
+    return bool(final.carried) or bool(unstated(final))
