@@ -37,7 +37,8 @@ class Dialog(SeenBranch):
     """One branch of a conversation, owned by one agent.
 
     A dialog knows the log up to its own last write, or to the last `reload`. Every write is compared with that: when another writer
-    was first, `Conflict` is raised, nothing was written, and the caller chooses between `reload()` and `fork()`.
+    was first, `Conflict` is raised, nothing was written, and the caller chooses between `reload()` and `fork()`. Of what others write one
+    thing is taken note of at once, before each view: that something was erased.
 
     Threads and tasks may share one object. Each write is one step; of two that continue the turn at the same moment one gets a `Conflict`, as
     two processes would. What stands beside a turn (labels, pins, compactions, calls) conflicts with nothing. Whoever reads sees one moment.
