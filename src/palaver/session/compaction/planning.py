@@ -230,10 +230,7 @@ def _told(made: Made, ready: Composing, *, given: bool) -> Made:
     ):  # no room for a line: what is known goes on without one
         return replace(made, composed=composed)
     if given:
-        whole = placed(made.composed, ready.view, ready.ledger, None)
-        size = composed.before if whole is None else whole[2]
-        parts = {name: tokens for name, tokens in size.parts().items() if tokens}
-        raise InfeasibleBudget(made.target.for_input, size.total, parts, hint=_NO_ROOM)
+        return _closer(made, ready)
     note = "not taken: there is no room for a line that stands for what it leaves out"
     plan, rest = composed.plan, Plan(policy=composed.fallback.policy)
     same = Plan(policy=plan.policy, notes=(*plan.notes, note))
@@ -242,6 +239,29 @@ def _told(made: Made, ready: Composing, *, given: bool) -> Made:
         composed=replace(composed, view=ready.view, plan=same, fallback=rest, limits=(), after=composed.before),
         kept=0,
     )
+
+
+def _closer(made: Made, ready: Composing) -> Made:
+    """Give up a little more of what may leave, so that a line has its room: what fills the budget to the last is less than the user's word.
+
+    Raises:
+        InfeasibleBudget: With as little as there can be there is no room either.
+    """
+    target, least = made.target.for_input, sum(floor(ready.view, ready.ledger.meter).values())
+    composed = made.composed
+    for room in dict.fromkeys((max(least, target - _LINE), max(least, target // 2), least)):
+        composed = ready.composed(of_input(ready, room))
+        found = placed(composed, ready.view, ready.ledger, made.target)
+        told = composed if found is None else composed.with_last(*found)
+        if told.tokens_after <= target and not _lost(ready, told):
+            return replace(made, composed=told, kept=0)
+    size = made.composed.before
+    while (found := placed(composed, ready.view, ready.ledger, Budget.of_input(size.total - 1))) is not None:
+        if _lost(ready, composed.with_last(*found)):
+            break
+        size = found[2]  # the next one says less
+    parts = {name: tokens for name, tokens in size.parts().items() if tokens}
+    raise InfeasibleBudget(target, size.total, parts, hint=_NO_ROOM)
 
 
 _NO_ROOM = (
