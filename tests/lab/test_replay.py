@@ -110,7 +110,9 @@ def test_a_policy_that_drops_the_newest_reads_is_caught(tmp_path: Path) -> None:
     recall = {name: row.scores["frr"].value or 0.0 for name, row in by_name.items()}
     assert recall[bad] < min(value for name, value in recall.items() if name != bad) - 0.2
     bills = {name: row.scores["bill"].value or 0.0 for name, row in by_name.items()}
-    assert bills[bad] > 1.2 * max(value for name, value in bills.items() if name != bad)
+    assert bills[bad] > max(value for name, value in bills.items() if name != bad)
+    charged = {name: row.scores["recalls"].value or 0.0 for name, row in by_name.items()}
+    assert charged[bad] > 0.4 * bills[bad]  # more than it saves, though a line says where everything is
     assert not by_name[bad].best
     assert by_name["openhands"].best or by_name["palaver"].best
 
