@@ -189,7 +189,7 @@ def stable(  # noqa: PLR0913 - views, a policy, and how it is asked
     """Hold a policy to prefix stability over the views of a growing log, each as it is when a model is called.
 
     Between two edits a request goes on from the one before. An edit is where something more is left out, or shown in another form; or where
-    something else stands for what is left out, such as a notice in the place of a record; or where the log itself has other instructions or
+    something else stands for what is left out, such as a notice in the place of a record, or another one leaves it out, who says another thing; or where the log itself has other instructions or
     tools, which stand in front of everything, or an entry that shows a block in another form than before.
 
     Args:
@@ -256,6 +256,6 @@ def _edited(view: View) -> object:
     changed = (
         omission for omission in view.omissions if omission.messages or omission.size
     )  # a change of model is no words
-    gone = frozenset(handle for omission in changed for handle in omission.handles())
+    gone = frozenset((handle, omission.reason) for omission in changed for handle in omission.handles())
     derived = tuple(exchange.turns[0].blocks[0].derived for exchange in view.exchanges if exchange.derived)
     return gone, _rewritten(view), derived
