@@ -168,16 +168,12 @@ def placed(made: _Made, view: View, ledger: Ledger, room: Budget | None) -> tupl
     for insert in _worded(pattern, made.view, books, needed=bool(left)):
         plan = replace(last, inserts=(*others, replace(insert, before=before, standing=same)))
         final = apply(base, plan, books.applied)
-        if base is view and final == view:  # all that the plan takes out is the line itself
-            return (
-                view,
-                Plan(policy=last.policy, notes=(*last.notes, "not taken: it makes the view no smaller")),
-                made.before,
-            )
         size = books.meter.view(final)
-        if (same or size.total < made.before.total) and (
-            room is None or (size.total <= room.for_input and bytes_over(final, room, books) <= 0)
-        ):
+        if room is not None and (size.total > room.for_input or bytes_over(final, room, books) > 0):
+            continue
+        if base is view and final == view:  # all that the plan takes out is the line itself
+            return view, Plan(policy=last.policy, notes=(*last.notes, "not taken: it makes the view no smaller")), size
+        if same or size.total < made.before.total:
             return final, plan, size
     return None
 
