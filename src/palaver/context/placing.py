@@ -8,6 +8,7 @@ untold, and one text is put there for all of it: where it is to be recalled, the
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
 from typing import Protocol
@@ -75,9 +76,10 @@ def carrying_on(before: View, after: View, ledger: Ledger) -> View:
         after: The view.
         ledger: The books.
     """
-    left, facts = _left(before, after, ledger.reading(before))
+    left, begins = _left(before, after)
     if not left:
         return replace(after, carried=()) if after.carried else after
+    facts = _known(left, ledger.reading(before), begins=begins)
     return replace(after, carried=(inserted(_insert(left, facts, "", CARRIED)),))
 
 
@@ -106,15 +108,18 @@ def _rules(facts: str) -> tuple[Said, ...]:
     return tuple(said for said in Facts.from_json(facts).rules if said.at)
 
 
-def _left(before: View, after: View, books: Ledger) -> tuple[tuple[Exchange, ...], Facts]:
-    """Give what a view leaves out that no text in it tells, what the one before carried unseen first; and what is known of it."""
+def _left(before: View, after: View) -> tuple[tuple[Exchange, ...], bool]:
+    """Give what a view leaves out that no text in it tells, what the one before carried unseen first; and whether there was something before it."""
     gone = untold(before, after)
     told_ = _carried(after) if before.carried else ()
     unseen = (exchange for exchange in before.carried if not _within(exchange, told_))
     left = (*unseen, *(before.exchanges[index] for index in gone))
-    if not left:
-        return (), Facts()
-    return left, Recorder(sources=books.sources, begun=begun(before, gone)).take(left).facts()
+    return left, begun(before, gone)
+
+
+def _known(left: Sequence[Exchange], books: Ledger, *, begins: bool, before: Facts | None = None) -> Facts:
+    """Give what is known of exchanges, and was before them."""
+    return Recorder(before, sources=books.sources, begun=begins).take(left).facts()
 
 
 def _insert(left: Sequence[Exchange], facts: Facts, text: str, label: str) -> Insert:
@@ -151,9 +156,9 @@ def placed(made: _Made, view: View, ledger: Ledger, room: Budget | None) -> tupl
         there is no room for a line.
     """
     books = ledger.reading(view)
-    left, facts = _left(view, made.view, books)
-    known = {said.text for said in facts.rules}
-    rules = [said for said in unstated(made.view) if said.text not in known]
+    left, begins = _left(view, made.view)
+    told_of = {said.text for said in _known(left, books, begins=begins).rules}
+    rules = {said.text for said in unstated(made.view)} - told_of
     if not left and not rules:
         return None
     base = view
@@ -163,7 +168,8 @@ def placed(made: _Made, view: View, ledger: Ledger, room: Budget | None) -> tupl
     head = notice([one for one in made.view.omissions if one.reason in GONE], view.shared)
     bare = next((one for one in last.inserts if _is_line(one, head)), None)
     others = tuple(one for one in last.inserts if one is not bare)
-    pattern = _pattern(made.view, books, head, left, replace(facts, rules=(*rules, *facts.rules)), bare)
+    silent = _silent(made.view, rules, bare)
+    pattern = _pattern(books, head, (*silent, *left), bare, begins=begins or bool(silent))
     before = max(_place(base, view, left, last), 0 if bare is None else bare.before)
     for insert in _worded(pattern, made.view, books, needed=bool(left)):
         plan = replace(last, inserts=(*others, replace(insert, before=before, standing=same)))
@@ -185,29 +191,34 @@ def _is_line(insert: Insert, head: str) -> bool:
     )
 
 
-def _pattern(
-    after: View, books: Ledger, head: str, left: Sequence[Exchange], facts: Facts, bare: Insert | None
-) -> Insert:
-    """Give the line alone, with all that is known of what left; that of a plan goes on."""
-    made = _insert(left, books.constraints.applied(facts), head, "notice")
-    if bare is not None:
-        known = Facts() if bare.facts in {"", NOTHING} else Facts.from_json(bare.facts)
-        both = Recorder(known, sources=books.sources, begun=True).take(left).facts()
-        return replace(
-            made,
-            sources=tuple(united((*bare.sources, *made.sources))),
-            facts=books.constraints.applied(both).to_json(),
-            trust=min(bare.trust, made.trust),
-        )
-    if left:
+def _silent(view: View, rules: AbstractSet[str], bare: Insert | None) -> tuple[Exchange, ...]:
+    """Give the texts of a view that know of constraints and do not say them, but for a bare line: all that they know goes with what says them."""
+    found = []
+    for exchange in view.known() if rules else ():
+        block = exchange.turns[0].blocks[0]
+        itself = bare is not None and isinstance(block.content, TextContent) and block.content.content == bare.text
+        if exchange.derived and not itself and block.facts and any(said.text in rules for said in _rules(block.facts)):
+            found.append(exchange)
+    return tuple(found)
+
+
+def _pattern(books: Ledger, head: str, told_of: Sequence[Exchange], bare: Insert | None, *, begins: bool) -> Insert:
+    """Give the line alone, with all that is known of what it tells of, and whence; that of a plan goes on."""
+    known = Facts() if bare is None or bare.facts in {"", NOTHING} else Facts.from_json(bare.facts)
+    facts = _known(told_of, books, begins=begins or bare is not None, before=known)
+    made = _insert(told_of, books.constraints.applied(facts), head, "notice")
+    if bare is None:
         return made
-    return replace(made, sources=tuple(united(run for block in _texts(after) if block.facts for run in block.sources)))
+    return replace(made, sources=tuple(united((*bare.sources, *made.sources))), trust=min(bare.trust, made.trust))
 
 
 def _worded(pattern: Insert, after: View, books: Ledger, *, needed: bool) -> Iterator[Insert]:
     """Give the texts that could stand there, the one that says most first; the line alone only where it is needed."""
     facts, count = Facts.from_json(pattern.facts), books.meter.text
-    most = count(pattern.text) + max(books.meter.view(after).total // _SHARE, _FEW)
+    share = books.meter.view(after).total // _SHARE
+    most = count(pattern.text) + max(
+        1 << max(share.bit_length() - 1, 0), _FEW
+    )  # in steps: it stands in front, and the view grows with every turn
     only = Facts(rules=facts.rules, more={name: n for name, n in facts.more.items() if name == "rules"})
     for shown in (replace(only, goal=facts.goal), only):
         text = told(shown, pattern.text, most, count)

@@ -16,12 +16,13 @@ from palaver.context.ground import GONE
 from palaver.context.record.telling import counts_rules
 from palaver.context.triggers import Tokens
 from palaver.errors import InfeasibleBudget
-from palaver.log import Compaction, decode_entry
+from palaver.log import Compaction, Handle, decode_entry
 from palaver.messages import TextContent
 from palaver.session.calls.composing import tokens_of
+from palaver.session.erasure import erase
 from palaver.store import MemoryStore
 from palaver.tokens import Budget, Rates, counter
-from palaver.view import Drop, Plan, View, fold
+from palaver.view import Drop, Insert, Plan, View, fold
 from palaver.wire import Request
 
 MODEL = "gpt-4o"
@@ -355,3 +356,59 @@ def test_constraints_by_hand_do_not_make_compactions_late() -> None:
     made = [header.seq for header in dialog.store.headers(dialog.dialog_id) if header.kind == "compaction"]
     assert 1 < len(made) < 8
     assert max(tokens_of(view, "gpt-4") for view in sent) < 1_600
+
+
+# --- what a line says, and whence ---------------------------------------------------------------------------------------------------
+
+
+def test_a_line_names_where_all_that_it_says_was_said() -> None:
+    """It tells a constraint of a text that stays beside it, too; so an erasure of what said that reaches the line."""
+    dialog = Session.create(MemoryStore(), "heron", owner="coder").root
+    dialog.put_text("Build it.")
+    dialog.append(AssistantMessage(content="ok " * 60, response_id="x0"))
+    dialog.put_text(
+        f"I looked at the plan of yesterday again, it is fine. {RULE} Everything else is for you to decide."
+    )
+    dialog.append(AssistantMessage(content="ok " * 60, response_id="x1"))
+    dialog.put_text("Do a.")
+    view = dialog.view()
+    drops = tuple(Drop(index=index) for index in range(len(view.exchanges)) if index not in view.protected())
+    silent = Insert(before=0, text="Earlier: setup.", label="notice")
+    dialog.commit(Plan(policy="mine", drops=drops, inserts=(silent,)), model=MODEL)
+    grow(dialog, ["answer", "ask"] * 6, "b")
+    composed = dialog.compose(WAYS["dropping"], 600, model=MODEL)
+    assert any(RULE in text for text in texts(composed.view))
+    dialog.commit(composed, model=MODEL)
+    erase(dialog.store, entries=[Handle(dialog.dialog_id, 2)], thorough=False)
+    assert not any(RULE.encode() in body for _, body in dialog.store.bodies(dialog.dialog_id))
+
+
+def test_a_line_in_front_stays_the_same_while_the_view_grows() -> None:
+    """How much it tells follows the view in doublings, so that the provider's cache is met."""
+    dialog = begun()
+    for number in range(40):
+        dialog.put_text(
+            f"You must never touch file number {number} of the folder module_{number}, for it is made by a tool each night."
+        )
+        dialog.append(AssistantMessage(content="ok", response_id=f"q{number}"))
+    dialog.put_text("Go on.")
+    by_hand(dialog)
+    lines = []
+    for turn in range(14):
+        dialog.append(AssistantMessage(content=f"w{turn} " + "word " * 250, response_id=f"t{turn}"))
+        dialog.put_text(f"Next {turn}.")
+        lines.append(texts(dialog.compose("palaver", 100_000, model=MODEL).view)[0])
+    assert all(line.startswith("[Earlier in this conversation") for line in lines)
+    assert len(set(lines)) <= 3
+
+
+@pytest.mark.parametrize("policy", ["last", "dropping"])
+def test_a_view_that_fits_is_no_reason_to_refuse(policy: str) -> None:
+    """Where the line makes a short view no smaller, it is left as it is."""
+    dialog = Dialog(owner="a")
+    dialog.put_text("Hi. You must never push.")
+    dialog.append(AssistantMessage(content="ok", response_id="a"))
+    dialog.put_text("Go.")
+    preview = dialog.compact(policy=WAYS[policy], budget=4_000, model=MODEL)
+    assert not preview.worthwhile
+    assert preview.tokens_after <= preview.tokens_before

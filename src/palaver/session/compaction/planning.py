@@ -229,7 +229,7 @@ def _told(made: Made, ready: Composing, *, given: bool) -> Made:
         carrying_on(ready.view, composed.view, ready.ledger)
     ):  # no room for a line: what is known goes on without one
         return replace(made, composed=composed)
-    if given:
+    if given and composed.before.total > made.target.for_input:
         return _closer(made, ready)
     note = "not taken: there is no room for a line that stands for what it leaves out"
     plan, rest = composed.plan, Plan(policy=composed.fallback.policy)
