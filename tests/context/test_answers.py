@@ -93,14 +93,61 @@ def test_what_only_thinks_is_no_answer(text: str) -> None:
         "## Progress\nThe parser drops `<think>` and `</think>` now.",
         "## Progress\n```\n<think>\nhm\n</think>\n```\nis what Qwen writes",
         "## Progress\nIt asks whether <think> tags are left; they are not.",
+        "## Goal\nStrip tags.\n## Decisions\n- It looks for <think>\n- Never drop the table.\n- Up to </think> all goes.\n## Next\nx",
+        "## Goal\nKeep port 8080.\n- It strips what ends with </think>\n## Next\nRun tests.",
+        "## Goal\nKeep port 8080.\n</think> is what it strips.\n## Next\nRun tests.",
+        "**Goal**\nKeep port 8080.\n</think>\n**Next**\nRun tests.",
+        "## Server\n### Done\nPort 8080.\n</think>\n## Client\n### Done\nx",
+        "## Goal\n<think> tags are stripped by the server.\nKeep port 8080.\n## Next\nx",
+        "## Goal\n<think>\nis never closed there.\n## Next\nx",
+        "## Goal\n<think>\nKeep port 8080.\n## Next\n</think>\nx",
+        "## Goal\nx\n<reflection> a component of the page\n## Next\n- c",
+        "Below it says:\n[THINK] mode is on\n## Next\n- c",
+        "- It looks for <think>\n- Never drop the table.\n- It ends at </think>\n- Port 8080.",
+        "It looks for <think>\nand ends\n- at </think>\nand keeps port 8080.",
         "## Progress\n<details><summary>more</summary>text</details>",
         "<summary>a</summary> and more",
         "I think <that> is all.",
     ],
 )
 def test_an_answer_may_speak_of_scratch_work(text: str) -> None:
-    """In code, between backticks and amid a line the tags are words like others."""
+    """In code, between backticks, amid a line, at the end of one of a list, and below a heading of the answer the tags are words like others."""
     assert clean(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hm\n</think>\n## Goal\nx", "## Goal\nx"),
+        ("## Goal\nplan\n### Why\nhm\n</think>\n## Goal (updated)\nx", "## Goal (updated)\nx"),
+        ("## Goal\nplan\n</think>\nhm\n</think>\n## Goal\nx", "## Goal\nx"),
+        ("## Goal\nx\n<think>\nhm\n</think>\ny\n## Next\nz", "## Goal\nx\n\n\ny\n## Next\nz"),
+        ("Well.\n<think>\nhm\n## Goal\nplan", "Well."),
+    ],
+)
+def test_what_stands_before_an_end_goes_where_nothing_of_the_answer_is_lost(text: str, said: str) -> None:
+    """Before the first heading, where all headings stand again behind it, or between two tags alone on their lines with no heading between."""
+    assert clean(text) == said
+
+
+HOSTILE = {
+    "</think>": 300_000,
+    "<think>": 100_000,
+    "<think>x</think>": 100_000,
+    "a</think>\n": 100_000,
+    "# a\n</think>\n": 100_000,
+    "x <think>\n": 100_000,
+    "<think ": 100_000,
+    "<output>": 100_000,
+}
+
+
+@pytest.mark.parametrize("part", HOSTILE, ids=repr)
+def test_a_hostile_answer_is_read_once(part: str) -> None:
+    """Many tags take a moment: where each was held against all others, the first row alone took minutes, and so the test's limit."""
+    many = part * (HOSTILE[part] // len(part))
+    assert len(clean(f"## a\n{many}\n</think>")) <= len(many) + 14
+    assert len(clean(f"{many}\n</think>")) <= len(many) + 9
 
 
 PARTS = ("<think>", "</think>", "\n", "```", "<summary>", "</summary>", "a", "# ", "|", "**", "\0", "\ud83d")
