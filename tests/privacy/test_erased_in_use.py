@@ -277,6 +277,23 @@ def test_the_look_costs_what_is_new(others: int) -> None:
         assert dict(store.asked) == {("headers", dialog.dialog_id, str(last + 1 - new)): 1}
 
 
+@pytest.mark.parametrize("erased", [False, True])
+def test_within_a_block_the_look_costs_what_is_new_too(*, erased: bool) -> None:
+    """It goes on from where this thread looked, so that long work in a block reads no more for each view; an erasure is taken note of once."""
+    store = Counting(MemoryStore())
+    dialog, place = talked(cast("Store", store))
+    if erased:
+        erase(cast("Store", store), entries=[place], thorough=False)
+    with dialog.store.together():
+        for number in range(40):
+            dialog.put_text(f"more {number}")
+            store.asked.clear()
+            dialog.view()
+            starts = [int(asked[2]) for asked in store.asked if asked[0] == "headers"]
+            assert number == 0 or starts == [cast("Reader", store).last(dialog.dialog_id).seq]
+        assert SECRET not in said(dialog) or not erased
+
+
 @pytest.mark.parametrize("how", ["quarantined", "erased"])
 def test_what_is_not_to_be_said_is_in_no_record(how: str) -> None:
     """A provider refused it and would again, or nobody may have it: no record, summary or list of constraints says it, and nothing else is the goal."""

@@ -65,6 +65,7 @@ class Ending:
         self.settled = 0
         last = store.last(dialog_id)
         self._looked = NOTHING.seq if in_block(store) else last.seq  # how far was looked for erasures
+        self._looked_within: dict[int, Header] = {}  # by thread: how far in its block
         self._begin_with(last)
 
     # --- what is known ------------------------------------------------------------------------------------------------------------
@@ -214,14 +215,18 @@ class Ending:
         Of what others wrote nothing else is taken note of. Costs the headers of what is new since the look before.
         """
         inside = in_block(self._store)
-        upto, erased = self._looked, False
+        within = self._looked_within.pop(get_ident(), None)
+        newest = within if inside and within is not None and self._found(within) == within else None
+        upto, erased = self._looked if newest is None else max(self._looked, newest.seq), False
         for header in self._store.headers(self._dialog_id, upto + 1):
-            upto = header.seq
+            newest, upto = header, header.seq
             if tells_of_erasure(self._store, self._dialog_id, header):
                 erased = True
                 self.added(header)
-        if not inside:  # what this thread alone sees may go again
+        if not inside:
             self._looked = upto
+        elif newest is not None:  # what this thread alone sees may go again
+            self._looked_within[get_ident()] = newest
         if erased:
             with self._lock:
                 self.undone += 1
