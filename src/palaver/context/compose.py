@@ -128,10 +128,8 @@ def compose(
     for stating in within_room(view, room, books.meter):
         try:
             made = _standing_in(_summarised(stating, policy, budget, room, books, prices), stating, room, books)
-        except (
-            InfeasibleBudget
-        ) as error:  # what was put on the list by hand gives way before a request becomes impossible
-            refused = error
+        except InfeasibleBudget as error:
+            refused = error  # what was put on the list by hand gives way before a request becomes impossible
         else:
             cut = 0 if stating is view else books.meter.view(view).total - books.meter.view(stating).total
             return replace(made, cut=cut) if cut else made

@@ -225,10 +225,8 @@ def _told(made: Made, ready: Composing, *, given: bool) -> Made:
         composed = composed.with_last(*found)
         if not _lost(ready, composed):
             return replace(made, composed=composed)
-    if given and not unstated(
-        carrying_on(ready.view, composed.view, ready.ledger)
-    ):  # no room for a line: what is known goes on without one
-        return replace(made, composed=composed)
+    if given and not unstated(carrying_on(ready.view, composed.view, ready.ledger)):
+        return replace(made, composed=composed)  # no room for a line: what is known goes on without one
     if given and composed.before.total > made.target.for_input:
         return _closer(made, ready)
     note = "not taken: there is no room for a line that stands for what it leaves out"
