@@ -264,11 +264,14 @@ class SessionManager(ManagedSession):
         Raises:
             UnknownHandle: There is no such entry; the error is a KeyError too.
         """
-        self._leaf = self._entry_place(from_id)
+        place = self._entry_place(from_id)
+        self._back()
+        self._move(self._dialog, place, place)
 
     def reset_leaf(self) -> None:
         """Move the leaf before the first entry: the next append begins anew."""
-        self._leaf = None
+        self._back()
+        self._move(self._dialog, None)
 
     def branch_with_summary(self, summary: str, from_id: str | None = None) -> str:
         """Move the leaf, append there what happened on the branch that is left, and give the id of that entry.
@@ -295,18 +298,21 @@ class SessionManager(ManagedSession):
             except Conflict:
                 dialog.reload()
                 raise
-            self._leaf = target
-            return self._append(departure(pair, summary, sources, trust))
+            there = self._end_of(target)
+            there.record(departure(pair, summary, sources, trust))
+            self._move(there, HERE, newest(there.spans))  # with the summary: what takes it back takes the move back
+            return self._tip()
 
     def _settled(self) -> Dialog:
         """Give the dialog that the leaf is the end of; after a move that is the one it is already the end of, or a fork."""
         self._back()
         if not isinstance(self._leaf, Here):
-            if in_block(self.store) and self._before is None:
-                self._before = self._dialog, self._leaf
-            self._dialog = self._new_root() if self._leaf is None else self._at(self._leaf)
-            self._leaf = HERE
+            self._move(self._end_of(self._leaf), HERE)
         return self._dialog
+
+    def _end_of(self, leaf: Handle | None) -> Dialog:
+        """Give the dialog that a place is the end of: one that is there, or a fork, or one that begins anew."""
+        return self._new_root() if leaf is None else self._at(leaf)
 
     def _new_root(self) -> Dialog:
         return self._dialog if not self._dialog.spans else self.session.new_dialog(self._dialog.owner)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Self
+from typing import Self, TypeAlias
 
 from palaver.errors import InvalidHandle, UnknownDialog, UnknownHandle
-from palaver.log import Handle, Span
+from palaver.log import Handle, Header, Span
 from palaver.session.branches.paths import newest, path_to
 from palaver.session.dialog.dialog import Dialog
 from palaver.session.managed.context import SessionContext, context_at
@@ -19,6 +19,10 @@ __all__ = ["HERE", "PARENT", "Here", "ManagedSession"]
 
 PARENT = "parent_session"
 """Where the metadata of a session says which one it was taken from."""
+
+
+Proof: TypeAlias = tuple[Handle, Header]
+"""An entry, and what its header was."""
 
 
 class Here:
@@ -47,9 +51,10 @@ class ManagedSession:
         self.store = session.store
         self._dialog = (session.newest if dialog is None else dialog).reload()
         self._leaf: Handle | Here | None = HERE
-        self._before: tuple[Dialog, Handle | Here | None] | None = (
-            None  # where the leaf was, while a block may take back where it is
-        )
+        self._proof: Proof | None = None
+        self._before: list[
+            tuple[Dialog, Handle | Here | None, Proof | None]
+        ] = []  # while a block may take back where it is
         self._labels: dict[Handle, str] | None = None
 
     # --- what it is ----------------------------------------------------------------------------------------------------------------
@@ -171,15 +176,35 @@ class ManagedSession:
         self._labels = None
         return self
 
+    def _move(self, dialog: Dialog, leaf: Handle | Here | None, proof: Handle | None = None) -> None:
+        """Move the leaf; inside a block it is noted where it stood.
+
+        Args:
+            dialog: The dialog that the leaf is the end of, or was when it was moved.
+            leaf: Where in it.
+            proof: An entry without which it cannot stand there.
+        """
+        if in_block(self.store):
+            self._before.append((self._dialog, self._leaf, self._proof))
+            self._proof = None if proof is None else (proof, self.store.header(proof.dialog, proof.seq))
+        self._dialog, self._leaf = dialog, leaf
+
     def _back(self) -> None:
-        """Go back to where the leaf was, where a block took back the dialog that it led to."""
-        if self._before is None or in_block(self.store):
+        """Go back to where the leaf stood before, as long as a block took back what it stands on. Where somebody moved it by hand, it stays."""
+        if not self._before:
             return
-        before, self._before = self._before, None
+        while self._before and not self._stands():
+            self._dialog, self._leaf, self._proof = self._before.pop()
+        if not in_block(self.store):
+            self._before, self._proof = [], None  # nothing takes it back any more
+
+    def _stands(self) -> bool:
+        """Tell whether that is there on which the leaf stands: its number may be another entry's by now."""
         try:
             self.store.node(self._dialog.dialog_id)
-        except UnknownDialog:
-            self._dialog, self._leaf = before
+            return self._proof is None or self.store.header(self._proof[0].dialog, self._proof[0].seq) == self._proof[1]
+        except (UnknownDialog, UnknownHandle):
+            return False
 
     # --- ids -------------------------------------------------------------------------------------------------------------------------
 
