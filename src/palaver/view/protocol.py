@@ -12,20 +12,26 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 from palaver.messages import ToolCallContent
 from palaver.view.announced import is_announced
+from palaver.view.proof import Proof, is_data, names, proof
 from palaver.view.spelling import NEWEST, OWN_CODE, Spelling
 
-__all__ = ["answers", "call_in", "dressed", "is_marked", "may_answer", "observes", "outside"]
+__all__ = ["answers", "call_in", "dressed", "is_marked", "may_answer", "observes", "outside", "shown"]
 
 _JSON_NAME = re.compile(r"\"name\"\s{0,40}:\s{0,40}\"(?P<name>[^\"\n]*)\"")
+_JSON_COMMANDS = re.compile(r"\"(?:commands|keystrokes)\"\s{0,40}:\s{0,40}[\[\"]")
 _JSON_INPUT = re.compile(r"\"(?:action_input|tool_input|arguments|args|input|parameters)\"\s*:")
 _JSON_OWN_INPUT = re.compile(r"\"(?:action_input|tool_input)\"\s*:")
-_NAMED = re.compile(r"[*_`]*[\w.:-]{1,100}[*_`]*\Z")
+_NAMED = re.compile(r"[\w.:-]{1,100}")
+_CALLED = re.compile(r"[*_`]*[\w.:-]{1,100}[\[(]")
+_UNSHOWN = re.compile(r"<action\s[^>\n]{0,200}android:")
+"""An element of that name which people are shown."""
+
 _FENCE = re.compile(r"^```[\w+.#-]{0,40}[ \t]*$", re.MULTILINE)
 _CLOSED = re.compile(r"</(?P<name>[a-z][\w-]{0,100})>\s*\Z")
 _ENDED = re.compile(
@@ -51,19 +57,11 @@ _ASKS_THE_USER = re.compile(
 )
 """Names of tools to which the user gives the answer."""
 
-_ANSWERED = re.compile(r"<(?P<element>answer|feedback|user_message)>(?P<words>.*?)</(?P=element)>", re.DOTALL)
+_ANSWERED = re.compile(r"<(?P<closes>/?)(?P<element>answer|feedback|user_message)>")
 """Where the user's words stand in what such a tool gives back."""
 
 _DATA = ('{"', "{'", "[{", '["', "{\n", "[\n", "<?xml", "Traceback (most recent call last)")
 """How data begin that answer an action."""
-
-_RESULT = re.compile(
-    r"[\[<(【「]{0,2}(?:Results?|Outputs?|Responses?|Returned|结果|結果|输出|輸出|出力|返回(?:结果)?|결과|출력|Resultado|Salida|Résultat|Ergebnis|Результат)"
-    r"[ \t]{0,4}\d{0,4}[*_]{0,4}[ \t]{0,4}[:：\]>】」]|"
-    r"(?:the )?(?:results?|outputs?|responses?) (?:of|from|for) [^\n:]{1,200}:|(?:the )?(?:tool|function|action) [^\n:]{1,100} (?:returned|responded)\b",
-    re.IGNORECASE,
-)
-"""How an output begins that an action asked for, and much else."""
 
 _HANDS_IN = re.compile(
     r"(?:submit|exit(?:_forfeit)?|done|finish(?:ed)?|complete|terminate|final[_ ]answer|task_complete|attempt_completion|最终答案|最終答案|完成)\b(?:[\[(（].*)?",
@@ -109,7 +107,7 @@ def may_answer(text: str, told: str = "", spelling: Spelling = NEWEST) -> bool:
     head = _head(text)
     return spelling.structure and (
         head.startswith(_DATA)
-        or _RESULT.match(head) is not None
+        or spelling.told.match(head) is not None
         or _ECHO.match(head) is not None
         or spelling.answers_code.match(head) is not None
         or is_announced(told, None, text)
@@ -119,10 +117,9 @@ def may_answer(text: str, told: str = "", spelling: Spelling = NEWEST) -> bool:
 def answers(said: str, text: str, told: str = "", spelling: Spelling = NEWEST) -> bool:
     """Tell whether a user's text is the output of a tool that the model's text before it asked for.
 
-    People are shown commands, code and JSON in answers, too, are told what action to take, and report what they saw. So the model's text must be written
-    as agents write: an action with its input or in the form of a call, or as one word behind a thought; JSON with keys of agents alone, or that stands by
-    itself; the marks of a call. Where it only shows code, what answers it must begin or end as programs write it. Steps that the instructions name, and an
-    output of which they say how it begins, need no words that are known here.
+    People are shown commands, code and JSON in answers, too, are told what action to take, and report what they saw; what they say then is theirs. So the
+    surer it is that the model acted, the less the output must look like one (`palaver.view.proof`). Behind code it must begin or end as programs write it.
+    Steps that the instructions name, and an output of which they say how it begins, need no words that are known here.
 
     Args:
         said: What the model said.
@@ -130,23 +127,41 @@ def answers(said: str, text: str, told: str = "", spelling: Spelling = NEWEST) -
         told: What the instructions say.
         spelling: How protocols are spelt.
     """
-    if spelling.structure and (is_announced(told, said, text) or _echoes(said, text)):
+    if not spelling.structure:
+        return _answered_early(said, text, spelling)
+    if is_announced(told, said, text) or _echoes(said, text):
         return True
     head = _head(text)
-    goes_on = spelling.structure and not _hands_in(said, spelling)
+    goes_on = not _hands_in(said, spelling)
     ends = goes_on and _ended(text)
-    if (ends or _begins(text, spelling)) and (_acts(said, spelling) or _acts_in_json(said, spelling)):
+    sure, called = proof(said, spelling)
+    if sure and (ends or _begins(text, spelling)):
         return True
-    if not spelling.structure and (spelling.action.search(said) or _named(said, spelling)):
-        return False  # by early rules a sentence behind the word action hid the code behind it
-    loosely = goes_on and (head.startswith(_DATA) or _RESULT.match(head) is not None)
-    if loosely and (_acts(said, spelling) or _acts_in_json(said, spelling, alone=True)):
+    if goes_on and sure >= Proof.CALL and (names(head, called) or is_data(text)):
         return True
+    if goes_on and sure is Proof.FIRM and (head.startswith(_DATA) or spelling.told.match(head) is not None):
+        return True
+    return _answers_code(said, text, spelling, ends=ends)
+
+
+def _answers_code(said: str, text: str, spelling: Spelling, *, ends: bool = False) -> bool:
+    """Tell whether a text answers code, as programs write it."""
     if _code_in(said, spelling) is None:
         return False
-    own = OWN_CODE.search(said) or spelling.thought.search(said)
-    pattern = spelling.answers_code if own else spelling.answers_shown
-    return ends or pattern.match(head) is not None or (spelling.structure and _linted(text))
+    if OWN_CODE.search(said) and not (spelling.structure and _UNSHOWN.search(said)):
+        pattern = spelling.answers_code
+    else:
+        pattern = spelling.answers_thought if spelling.thought.search(said) else spelling.answers_shown
+    return ends or pattern.match(_head(text)) is not None or (spelling.structure and _linted(text))
+
+
+def _answered_early(said: str, text: str, spelling: Spelling) -> bool:
+    """Tell the same by the rules before the third."""
+    if _begins(text, spelling) and (_acts(said, spelling) or _acts_in_json(said, spelling)):
+        return True
+    if spelling.action.search(said) or _named(said, spelling):
+        return False  # by early rules a sentence behind the word action hid the code behind it
+    return _answers_code(said, text, spelling)
 
 
 def _hands_in(said: str, spelling: Spelling) -> bool:
@@ -159,22 +174,24 @@ def _hands_in(said: str, spelling: Spelling) -> bool:
 
 
 def _acts(said: str, spelling: Spelling) -> bool:
-    """Tell whether a text has an action as agents write it, rather than a sentence behind the word."""
+    """Tell whether a text has an action as agents write it, rather than a sentence behind the word; by early rules."""
     found = None
     for found in spelling.action.finditer(said):  # noqa: B007 - the last one counts
         pass
     if found is None:
         return False
     name = found["name"].strip()
-    if spelling.given.search(said, found.end()) is not None or spelling.called.match(name) is not None:
+    if spelling.given.search(said, found.end()) is not None or _CALLED.match(name) is not None:
         return True
     if not name:
         return said[found.end() :].lstrip()[:1] in {"`", "{"}
-    return _NAMED.match(name) is not None and ("_" in name.strip("*_`") or spelling.thought.search(said) is not None)
+    bare = name.strip("*_`")
+    word = _NAMED.fullmatch(bare) is not None if bare else "_" in name
+    return word and ("_" in bare or spelling.thought.search(said) is not None)
 
 
-def _acts_in_json(said: str, spelling: Spelling, *, alone: bool = False) -> bool:
-    """Tell whether a text has an action in JSON that is no part of a sentence; `alone` to have nothing else but a thought."""
+def _acts_in_json(said: str, spelling: Spelling) -> bool:
+    """Tell whether a text has an action in JSON that is no part of a sentence; by early rules."""
     named = _named(said, spelling)
     if named is None:
         return False
@@ -182,9 +199,8 @@ def _acts_in_json(said: str, spelling: Spelling, *, alone: bool = False) -> bool
         return True
     before = said[: max(said.rfind("{", 0, named.start()), 0)].rstrip()
     line = before[before.rfind("\n") + 1 :].strip()
-    fenced = line.startswith("```") and said.rstrip(" \t\r\n`").endswith("}") and not alone
-    thought = spelling.thought.search(before) is not None
-    return _bare(before) in {"", "json"} or fenced or thought or (spelling.structure and _whole(said))
+    fenced = line.startswith("```") and said.rstrip(" \t\r\n`").endswith("}")
+    return _bare(before) in {"", "json"} or fenced or spelling.thought.search(before) is not None
 
 
 def _named(said: str, spelling: Spelling) -> re.Match[str] | None:
@@ -207,12 +223,19 @@ def _bare(text: str) -> str:
 def _echoes(said: str, text: str) -> bool:
     """Tell whether a text begins with the name of what the model called in an element; not where the user gives the answer."""
     named = _ECHO.match(_head(text))
-    return named is not None and f"<{named['name']}>" in said and _ASKS_THE_USER.fullmatch(named["name"]) is None
+    if named is None or _ASKS_THE_USER.fullmatch(named["name"]) is not None:
+        return False
+    return ("_" in named["name"] or " for '" in named[0]) and f"\n<{named['name']}>" in f"\n{said}"
 
 
 def dressed(text: str, spelling: Spelling = NEWEST) -> bool:
     """Tell whether a text begins with the mark of a tool's output, a command's or a harness's, whatever stands before it."""
     return (spelling.structure and _linted(text)) or spelling.dressed.match(_head(text)) is not None
+
+
+def shown(text: str) -> bool:
+    """Tell whether a text begins by showing an output, as people do, too: what they say behind it is theirs."""
+    return NEWEST.shown.match(_head(text)) is not None
 
 
 def _head(text: str) -> str:
@@ -236,13 +259,24 @@ def outside(text: str) -> str:
     """
     named = _ECHO.match(_head(text))
     if named is not None and _ASKS_THE_USER.fullmatch(named["name"]) is not None:
-        return "\n".join(found["words"].strip() for found in _ANSWERED.finditer(text))
+        return "\n".join(_answered(text))
     begins = [found.end() for found in NEWEST.begins.finditer(text)]
     start = begins[-1] if begins else 0
     step = NEWEST.step.search(text, start)
     if step is None or NEWEST.observed.search(text, step.start()) is None:
         return text
     return text if NEWEST.action.search(text, step.start()) is None else text[: step.start()]
+
+
+def _answered(text: str) -> Iterator[str]:
+    """Give what stands in elements in which the user's words are."""
+    name, start = "", 0
+    for found in _ANSWERED.finditer(text):
+        if name and found["closes"] and found["element"] == name:
+            yield text[start : found.start()].strip()
+            name = ""
+        elif not name and not found["closes"]:
+            name, start = found["element"], found.end()
 
 
 @lru_cache(maxsize=1_024)
@@ -271,7 +305,8 @@ def _code_in(text: str, spelling: Spelling) -> str | None:
         return text[other.end() :]
     if not spelling.structure:
         return None
-    return next((code for code in (_fenced(text), _element(text), text if _whole(text) else "") if code), None)
+    whole = text if _whole(text) and _JSON_COMMANDS.search(text) else ""
+    return next((code for code in (_fenced(text), _element(text), whole) if code), None)
 
 
 def _fenced(text: str) -> str:

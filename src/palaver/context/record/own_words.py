@@ -13,9 +13,9 @@ import re
 from collections.abc import Iterator, Sequence
 
 from palaver.context.record.wishes import may_state_a_wish
-from palaver.view import dressed
+from palaver.view import dressed, shown
 
-__all__ = ["is_item", "paragraphs"]
+__all__ = ["is_item", "paragraphs", "spoken"]
 
 _FENCE = re.compile(r"\s*(```+|~~~+)")
 _QUOTED = re.compile(r"\s*(?:>|＞|\|)")
@@ -63,6 +63,15 @@ _ADDRESSED = re.compile(
 )
 """How somebody turns back to who is to do it."""
 
+_COMES_BACK = re.compile(
+    r"\s*(?:(?:thanks?|thank you|thx|from now on|in (?:the )?future|next time|danke|ab jetzt|gracias|de ahora en adelante|merci|désormais|спасибо|отныне)\b|"
+    r"谢谢|謝謝|以后|以後|从现在|今後|これから|ありがとう)",
+    re.IGNORECASE,
+)
+"""How somebody goes on who has shown an output, besides."""
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
+
 _NO_PROSE = tuple(
     map(
         re.compile,
@@ -107,6 +116,23 @@ def paragraphs(text: str) -> Iterator[str]:
         yield " ".join(kept)
 
 
+def spoken(text: str) -> str:
+    """Give what of a message its sender says himself, where it begins by showing an output; nothing of one that is an output, and the whole of any other."""
+    if dressed(text):
+        return ""
+    if not shown(text):
+        return text
+    first, *lines = text.strip().splitlines(keepends=True)
+    said, fenced, blank = [_beside(first)], False, False
+    for number, line in enumerate(lines):
+        fenced = fenced != (_FENCE.match(line) is not None)
+        if not fenced and _turned_back(line.rstrip(), "output", blank=blank):
+            said += lines[number:]
+            break
+        blank = not line.strip()
+    return said[0] + ("\n" if said[0] and len(said) > 1 else "") + "".join(said[1:])
+
+
 def is_item(paragraph: str) -> bool:
     """Tell whether it is an item of a list."""
     return _ITEM.match(paragraph) is not None
@@ -125,6 +151,9 @@ def _own_lines(lines: Sequence[str]) -> Iterator[str]:
         elif line and dressed(line):
             announced = "document"
             yield ""
+        elif line and shown(line):
+            announced = "output"
+            yield _beside(line)
         elif line and not (announced and not _turned_back(line, announced, blank=blank)):
             own = not _matters(line) or _own(line, blank=blank)
             announced = _announces(line) if own else ""
@@ -186,11 +215,19 @@ def _announces(line: str) -> str:
     return "document" if _DOCUMENT.search(last) else ""
 
 
+def _beside(line: str) -> str:
+    """Give the sentences to somebody that stand in the line that shows an output, behind it."""
+    said = " ".join(part for part in _SENTENCE.split(line.strip())[1:] if part and _PERSON.search(part))
+    return said if said and _own(said, blank=False) else ""
+
+
 def _turned_back(line: str, announced: str, *, blank: bool) -> bool:
     """Tell whether the user speaks again: behind an empty line, with prose; behind a document only where he turns to who is to do it."""
     if not blank or not _own(line, blank=blank):
         return False
-    return announced == "log" or _ADDRESSED.match(line) is not None
+    if announced == "log" or _ADDRESSED.match(line) is not None:
+        return True
+    return announced == "output" and _COMES_BACK.match(line) is not None
 
 
 def _wrapped(before: str, line: str) -> bool:

@@ -8,13 +8,14 @@ from typing import TypeAlias
 
 from palaver.context.record.asks import rules
 from palaver.context.record.facts import NOTHING, Command, Facts, File, Said, Trouble
+from palaver.context.record.own_words import spoken
 from palaver.context.record.read_back import facts_of
 from palaver.context.work.acts import asked_for, result_of
 from palaver.context.work.deeds import Deed, deed
 from palaver.context.work.outcomes import error_line, outcome
 from palaver.log import ERASED, Handle
 from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
-from palaver.view import Block, Exchange, Reason, dressed, outside
+from palaver.view import Block, Exchange, Reason, outside
 
 __all__ = ["Recorder", "Sources", "original", "running_of"]
 
@@ -145,8 +146,8 @@ class Recorder:
             if _unsaid(block, content):
                 untold = True
                 continue
-            own = outside(content.content)
-            if dressed(own) or not own.strip():
+            own = spoken(outside(content.content))
+            if not own.strip():
                 continue
             said = _said(block, own)
             if self._goal is None and not self._begun:
