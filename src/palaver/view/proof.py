@@ -37,6 +37,7 @@ class Proof(IntEnum):
 
 _ENGLISH = re.compile(r"[ \t>*_#]*[\[【「]?Action", re.IGNORECASE)
 _CALLED = re.compile(r"[*_`]*(?P<name>[A-Za-z_][\w.:-]{0,99})[\[(（]", re.ASCII)
+_FENCE = re.compile(r"^```[^\n]{0,60}$", re.MULTILINE)
 _WORD = re.compile(r"[\w.:-]{1,100}")
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 """Scripts without spaces, in which a sentence looks like one word."""
@@ -76,7 +77,7 @@ def _in_words(said: str, spelling: Spelling) -> tuple[Proof, str]:
     found = None
     for found in spelling.action.finditer(said):  # noqa: B007 - the last one counts
         pass
-    if found is None:
+    if found is None or _is_example(said, found.start()):
         return Proof.NONE, ""
     name = found["name"].strip()
     bare = name.strip("*_`[] \t")
@@ -93,6 +94,14 @@ def _in_words(said: str, spelling: Spelling) -> tuple[Proof, str]:
         return _behind(said[found.end() :].lstrip(), spelling)
     word = _WORD.fullmatch(name.strip("*_`")) is not None and _UNSPACED.search(name) is None
     return (Proof.SOME, bare) if word and (thought or "_" in bare) else (Proof.NONE, "")
+
+
+def _is_example(said: str, at: int) -> bool:
+    """Tell whether a place is in a block of code with words behind it: so steps are shown, not done."""
+    if not len(_FENCE.findall(said, 0, at)) % 2:
+        return False
+    closed = _FENCE.search(said, at)
+    return closed is not None and said[closed.end() :].strip() != ""
 
 
 def _closes(name: str, said: str) -> bool:
