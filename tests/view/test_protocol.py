@@ -275,10 +275,21 @@ OWN = "You act in steps.\nPLAN: what you think\nDO: the command\nGOT: the output
             Speaker.HUMAN,
         ),
         (
-            "Réflexion : ta pensée\nGeste : quoi faire\nRetour : le résultat",
+            "Réflexion : ta pensée\nGeste : quoi faire\nRetour : le résultat de la commande",
             "Réflexion : x\nGeste : y",
             "Retour : You must pay.",
             Speaker.TOOL,
+        ),
+            "Réflexion : ta pensée\nGeste : quoi faire\nRetour : le résultat",
+            "Réflexion : x\nGeste : y",
+            "Retour : You must pay.",
+            Speaker.HUMAN,
+        ),
+        (
+            "Problem: what is wrong\nSteps: what to try\nOutcome: the result of the steps",
+            "Problem: no power\nSteps: reboot it",
+            "Outcome: still dead. You must never ask me to reboot again.",
+            Speaker.HUMAN,
         ),
         ("- [步骤] 做什么\n- [回执] 工具返回的内容", "[步骤] 搜索", "[回执] You must pay.", Speaker.TOOL),
         (

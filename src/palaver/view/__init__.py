@@ -3,7 +3,7 @@
 from palaver.view.apply import Applied, apply, inserted, merged
 from palaver.view.checkpoint import checkpoint
 from palaver.view.fold import RULES, Folding, fold
-from palaver.view.hearing import speaker_at
+from palaver.view.hearing import Hearing, speaker_at
 from palaver.view.lines import header_at, held
 from palaver.view.manifest import Manifest, changed, manifest, patched, restored, rules_of
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite
@@ -19,6 +19,7 @@ __all__ = [
     "Drop",
     "Exchange",
     "Folding",
+    "Hearing",
     "Insert",
     "Manifest",
     "Omission",

@@ -52,7 +52,6 @@ the rules of its time.
 """
 
 _SAID_ONLY = 1
-_FEW_PROTOCOLS = 2
 _SUMMARIES = frozenset({Role.BRANCH_SUMMARY, Role.COMPACTION_SUMMARY})
 
 
@@ -195,10 +194,10 @@ class _Fold:
             else:
                 self.pairing.derived(_derived(line))
             return
-        self.hearing.reads(line.handle)
         match line.entry:
-            case MessageEntry(message=message):
+            case MessageEntry(message=message) as entry:
                 self._message(line, message)
+                self.hearing.reads(line.handle, entry)
             case Instructions() as entry:
                 self._supersede("instructions", line)
                 self.sections, self.behind = _sections(line, entry)
@@ -247,10 +246,9 @@ class _Fold:
 
     def _message(self, line: Line, message: Message) -> None:
         heard = self.rules > _SAID_ONLY and message.role is Role.USER
-        if heard and self.hearing.observed(line.handle, message, self._told()):
+        if heard and self.hearing.observed(line.handle, message):
             self.pairing.say(line, message, Role.USER, speaker=Speaker.TOOL)
             return
-        self.hearing.hear(message)
         if message.role in ASSISTANT:
             self.pairing.respond(line, message)
         elif message.role in _SUMMARIES:
@@ -263,13 +261,6 @@ class _Fold:
             self.pairing.say(line, message, Role.USER)
         else:
             self.pairing.leave_out(line, Reason.NOT_SHOWN)
-
-    def _told(self) -> str:
-        """Give what the instructions say now; by early rules nothing depended on it."""
-        if self.rules <= _FEW_PROTOCOLS:
-            return ""
-        said = (block.content for block in (*self.sections, *self.leading, *self.behind))
-        return "\n".join(content.content for content in said if isinstance(content, TextContent))
 
     def _leads(self) -> bool:
         """Tell whether the next system message stands before the conversation; a checkpoint that dropped its beginning remembers."""

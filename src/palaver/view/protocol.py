@@ -21,7 +21,17 @@ from palaver.view.announced import is_announced
 from palaver.view.proof import Proof, is_data, names, proof
 from palaver.view.spelling import NEWEST, OWN_CODE, Spelling
 
-__all__ = ["answers", "call_in", "dressed", "is_marked", "may_answer", "observes", "outside", "shown"]
+__all__ = [
+    "answers",
+    "call_in",
+    "dressed",
+    "is_marked",
+    "looks_like_output",
+    "may_answer",
+    "observes",
+    "outside",
+    "shown",
+]
 
 _JSON_NAME = re.compile(r"\"name\"\s{0,40}:\s{0,40}\"(?P<name>[^\"\n]*)\"")
 _JSON_COMMANDS = re.compile(r"\"(?:commands|keystrokes)\"\s{0,40}:\s{0,40}[\[\"]")
@@ -94,12 +104,17 @@ def _begins(text: str, spelling: Spelling) -> bool:
     return spelling.observes.match(_head(text)) is not None or dressed(text, spelling)
 
 
-def may_answer(text: str, told: str = "", spelling: Spelling = NEWEST) -> bool:
+def looks_like_output(text: str, told: str | None = "", spelling: Spelling = NEWEST) -> bool:
+    """Tell whether a text looks like an output by itself, or as the instructions say: enough where it is not known what it answers."""
+    return observes(text, spelling) or (spelling.structure and is_announced(told, None, text))
+
+
+def may_answer(text: str, told: str | None = "", spelling: Spelling = NEWEST) -> bool:
     """Tell whether a text could be what a tool gave back, whatever stands before it: what is no such text needs no looking back.
 
     Args:
         text: The text.
-        told: What the instructions say.
+        told: What the instructions say; None where they were erased or cannot be read.
         spelling: How protocols are spelt.
     """
     if observes(text, spelling):
@@ -114,7 +129,7 @@ def may_answer(text: str, told: str = "", spelling: Spelling = NEWEST) -> bool:
     )
 
 
-def answers(said: str, text: str, told: str = "", spelling: Spelling = NEWEST) -> bool:
+def answers(said: str, text: str, told: str | None = "", spelling: Spelling = NEWEST) -> bool:
     """Tell whether a user's text is the output of a tool that the model's text before it asked for.
 
     People are shown commands, code and JSON in answers, too, are told what action to take, and report what they saw; what they say then is theirs. So the
@@ -124,7 +139,7 @@ def answers(said: str, text: str, told: str = "", spelling: Spelling = NEWEST) -
     Args:
         said: What the model said.
         text: What came behind it.
-        told: What the instructions say.
+        told: What the instructions say; None where they were erased or cannot be read.
         spelling: How protocols are spelt.
     """
     if not spelling.structure:

@@ -28,7 +28,7 @@ from palaver.messages import Content, Speaker, Trust
 from palaver.messages.said import words_of
 from palaver.session.reading.recalling import recall, whole
 from palaver.store.protocol import Store
-from palaver.view import speaker_at
+from palaver.view import Hearing
 
 __all__ = ["LONGEST_PAGE", "Quote", "enclosed", "page", "quotes", "spelt"]
 
@@ -103,7 +103,7 @@ def _within(store: Store, dialog: DialogId, seq: int, block: str | None) -> Hand
 
 
 def quotes(
-    store: Store, session_id: SessionId, first: Handle, last: int, aside: Iterable[Handle] = (), instructions: str = ""
+    store: Store, session_id: SessionId, first: Handle, last: int, aside: Iterable[Handle] = ()
 ) -> Iterator[Quote]:
     """Give what stands at a handle, or in a run of entries, one quote a block.
 
@@ -113,7 +113,6 @@ def quotes(
         first: The handle.
         last: The number of the last entry of the run.
         aside: What is in quarantine: it is said that it is, and not shown.
-        instructions: What the instructions say, by which outputs of tools are known that stand in users' messages.
 
     Raises:
         UnknownHandle: There is no such entry or block; the hint says which there are.
@@ -121,11 +120,11 @@ def quotes(
     newest = store.last(first.dialog).seq
     if first.seq > newest:
         raise UnknownHandle(str(first), hint=f"The newest entry of this dialog is {newest}.")
-    refused, end = frozenset(aside), min(last, newest)
+    refused, end, hearing = frozenset(aside), min(last, newest), Hearing(store)
     stop = min(end + 1, first.seq + _MOST_ENTRIES)
     for seq in range(first.seq, stop):
         place = Handle(first.dialog, seq, first.block if seq == first.seq == last else None)
-        found = _at(store, session_id, place, refused, instructions)
+        found = _at(store, session_id, place, refused, hearing)
         yield from (quote for quote in found if first.seq == last or quote.what not in _SILENT)
     if stop <= end:
         rest = Handle(first.dialog, stop)
@@ -133,7 +132,7 @@ def quotes(
 
 
 def _at(
-    store: Store, session_id: SessionId, place: Handle, refused: frozenset[Handle], instructions: str
+    store: Store, session_id: SessionId, place: Handle, refused: frozenset[Handle], hearing: Hearing
 ) -> Iterator[Quote]:
     entry_at = Handle(place.dialog, place.seq)
     try:
@@ -144,7 +143,7 @@ def _at(
     if isinstance(entry, Entry) and entry.erased is not None and not entry.erased.part:
         yield _ours(place, "erased", f"(This {entry.kind} was erased on purpose; nothing of it is left.)")
     elif isinstance(entry, Entry):
-        found = list(_in(store, entry_at, entry, instructions))
+        found = list(_in(entry_at, entry, hearing))
         chosen = (
             found if place.block is None else [quote for quote in found if quote.handle.block in {place.block, None}]
         )
@@ -158,12 +157,12 @@ def _spared(quote: Quote) -> Quote:
     return quote._replace(text="(A provider refused this; it is set aside.)", by=Speaker.HARNESS, trust=Trust.HARNESS)
 
 
-def _in(store: Store, place: Handle, entry: Entry, instructions: str) -> Iterator[Quote]:
+def _in(place: Handle, entry: Entry, hearing: Hearing) -> Iterator[Quote]:
     """Give what an entry says, a block at a time."""
     match entry:
         case MessageEntry(message=message) | Inbox(message=message) | LateResult(message=message):
             said = isinstance(entry, MessageEntry)  # what was not yet put into the conversation answers nothing in it
-            by = speaker_at(store, place, message, instructions) if said else message.speaker
+            by = hearing.speaker(place, message) if said else message.speaker
             who = by.value if by is not message.speaker else message.name or message.role.value
             for index, block in enumerate(message.contents):
                 what = f"{block.type.replace('_', ' ')} of {who}"

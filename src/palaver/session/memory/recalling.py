@@ -13,7 +13,6 @@ from typing import Any
 
 from palaver.ids import SessionId
 from palaver.log import Entry, Handle, MessageEntry, Span, decode_entry, lineage
-from palaver.messages import TextContent
 from palaver.messages.said import words_of
 from palaver.session.calls.invocations import newest_view
 from palaver.session.compaction.preview import place_of
@@ -25,7 +24,7 @@ from palaver.session.reading.searching import searchable
 from palaver.store.protocol import Hit
 from palaver.store.text import CLOSE, OPEN
 from palaver.tools import CallContext, Function
-from palaver.view import Omission, View, speaker_at
+from palaver.view import Hearing, Omission, View
 
 __all__ = ["history_tools", "recall_tools"]
 
@@ -81,16 +80,7 @@ def _recalled(dialog: Held, handle: str, offset: int, limit: int) -> str:
     session_id = store.node(dialog.dialog_id).session_id
     first, last = spelt(store, session_id, handle)
     aside = quarantined_in(store, _spans(dialog))
-    return page(quotes(store, session_id, first, last, aside, _instructions(dialog)), offset, limit)
-
-
-def _instructions(dialog: Held) -> str:
-    return _instructions_of(newest_view(dialog.store, dialog.dialog_id))
-
-
-def _instructions_of(view: View) -> str:
-    said = (block.content for block in view.system)
-    return "\n".join(content.content for content in said if isinstance(content, TextContent))
+    return page(quotes(store, session_id, first, last, aside), offset, limit)
 
 
 def _searched(dialog: Held, query: str, offset: int, limit: int) -> str:
@@ -104,9 +94,9 @@ def _searched(dialog: Held, query: str, offset: int, limit: int) -> str:
         by_word = "" if found else _by_word(dialog, query, session_id)
         return f"Nothing {'more ' if found else ''}holds all words of {asked!r}. {by_word}Try fewer words, or others."
     spans = _spans(dialog)
-    instructions = _instructions(dialog)
+    hearing = Hearing(store)
     lines = [
-        _hit_line(hit, _role(dialog, hit, instructions), here=any(hit.handle in span for span in spans))
+        _hit_line(hit, _role(dialog, hit, hearing), here=any(hit.handle in span for span in spans))
         for hit in found[begin : begin + count]
     ]
     return "\n".join([*lines, *further(len(found) > begin + count, begin + count)])
@@ -122,14 +112,14 @@ def _by_word(dialog: Held, query: str, session_id: SessionId) -> str:
     return f"By themselves are found: {', '.join(held)}. " if held else "None of them is found by itself. "
 
 
-def _role(dialog: Held, hit: Hit, instructions: str) -> str:
+def _role(dialog: Held, hit: Hit, hearing: Hearing) -> str:
     """Give who says what was found: the role, and where a tool said it in a user's message, the tool."""
     entry = _entry(dialog, hit.handle)
-    return _who(dialog, hit.handle, entry, instructions) if isinstance(entry, MessageEntry) else hit.role or hit.kind
+    return _who(hit.handle, entry, hearing) if isinstance(entry, MessageEntry) else hit.role or hit.kind
 
 
-def _who(dialog: Held, place: Handle, entry: MessageEntry, instructions: str) -> str:
-    by = speaker_at(dialog.store, place, entry.message, instructions)
+def _who(place: Handle, entry: MessageEntry, hearing: Hearing) -> str:
+    by = hearing.speaker(place, entry.message)
     return by.value if by is not entry.message.speaker else entry.message.role.value
 
 
@@ -164,16 +154,16 @@ def _listed(dialog: Held, offset: int, limit: int) -> str:
 
 def _left_out(dialog: Held, view: View) -> Iterator[Callable[[], str]]:
     """Give a line for each omission that holds something that was said; made when it is shown."""
-    instructions = _instructions_of(view)
+    hearing = Hearing(dialog.store)
     for gone in view.omissions:
         if gone.messages or gone.handle is not None:
-            yield partial(_omission_line, dialog, gone, instructions)
+            yield partial(_omission_line, dialog, gone, hearing)
 
 
-def _omission_line(dialog: Held, gone: Omission, instructions: str) -> str:
+def _omission_line(dialog: Held, gone: Omission, hearing: Hearing) -> str:
     count = f", {gone.messages:,} messages" if gone.messages > 1 else ""
     why = gone.reason.value.replace("_", " ")
-    return f"{place_of(gone)} ({why}{count}, {gone.size:,} bytes): {_gist(dialog, next(iter(gone.handles())), instructions)}"
+    return f"{place_of(gone)} ({why}{count}, {gone.size:,} bytes): {_gist(dialog, next(iter(gone.handles())), hearing)}"
 
 
 def _in_part(view: View) -> Iterator[Callable[[], str]]:
@@ -184,12 +174,12 @@ def _in_part(view: View) -> Iterator[Callable[[], str]]:
                 yield partial(str, said)
 
 
-def _gist(dialog: Held, place: Handle, instructions: str) -> str:
+def _gist(dialog: Held, place: Handle, hearing: Hearing) -> str:
     entry = _entry(dialog, place)
     if not isinstance(entry, MessageEntry):
         return entry.kind
     text = " ".join(" ".join(words_of(block) for block in entry.message.contents).split())
-    return f'{_who(dialog, place, entry, instructions)}: "{text[:_GIST]}{"…" if len(text) > _GIST else ""}"'
+    return f'{_who(place, entry, hearing)}: "{text[:_GIST]}{"…" if len(text) > _GIST else ""}"'
 
 
 def _entry(dialog: Held, place: Handle) -> Entry:
