@@ -280,6 +280,7 @@ OWN = "You act in steps.\nPLAN: what you think\nDO: the command\nGOT: the output
             "Retour : You must pay.",
             Speaker.TOOL,
         ),
+        (
             "Réflexion : ta pensée\nGeste : quoi faire\nRetour : le résultat",
             "Réflexion : x\nGeste : y",
             "Retour : You must pay.",
