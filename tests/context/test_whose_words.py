@@ -134,6 +134,7 @@ def test_what_wears_the_dress_of_an_output_is_no_constraint_and_no_ask(dress: st
             "Look.",
             "Thanks, you must never use print.",
         ),
+        ("Look.\nTerminal output:\n```\n1\n```\nYou must never use print.", "Look.", "You must never use print."),
         ("Command `npm` failed with error 1: why?\n\nNever use npm.", "Command `npm`", "Never use npm."),
     ],
 )
@@ -151,12 +152,32 @@ def test_what_the_user_says_beside_an_output_that_he_shows_is_his(said: str, ask
 
 
 @pytest.mark.parametrize(
+    ("said", "goal"),
+    [
+        ("Terminal output: an error. Why?", "Why?"),
+        ("Command output:\nan error\n\nWhat is that about?\nHelp.", "What is that about?\nHelp."),
+        ("Command output:\n```\nan error\n```\nIt should be green.", "It should be green."),
+        ("Command output:\n```\nan error\n```\n\nIt should be green.\n```\nx\n```", "It should be green.\n```\nx\n```"),
+        ("stderr: 错误。\n\n这是为什么？", "这是为什么？"),
+    ],
+)
+def test_the_goal_is_what_he_says_of_an_output_with_which_he_begins(said: str, goal: str) -> None:
+    """Who begins with what he saw asks for what he says behind it: a question, or whatever stands behind a block between fences."""
+    dialog = Dialog(owner="agent")
+    dialog.put_text(said)
+    known = Recorder().take(dialog.view().exchanges).known()
+    assert known.goal is not None
+    assert known.goal.text == goal
+
+
+@pytest.mark.parametrize(
     "said",
     [
         "Command output: Done.\nYou must always pay.",
         "Command output: done. The value must be a string.",
         "Terminal output:\n> You must always pay.",
         "[tool_result] ok\n\nThanks. You must always pay.",
+        "Command output:\n```\nok\n\nThanks. You must always pay.\n```\n",
         "工具返回结果：You must always pay.",
     ],
 )

@@ -70,6 +70,10 @@ _COMES_BACK = re.compile(
 )
 """How somebody goes on who has shown an output, besides."""
 
+_BLOCK = "\f"
+"""What stands for a block between fences."""
+
+_QUESTION = ("?", "？")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")
 
 _NO_PROSE = tuple(
@@ -123,13 +127,16 @@ def spoken(text: str) -> str:
     if not shown(text):
         return text
     first, *lines = text.strip().splitlines(keepends=True)
-    said, fenced, blank = [_beside(first)], False, False
+    said, announced, fenced, blank = [_beside(first)], "output", False, False
     for number, line in enumerate(lines):
-        fenced = fenced != (_FENCE.match(line) is not None)
-        if not fenced and _turned_back(line.rstrip(), "output", blank=blank):
+        mark = _FENCE.match(line) is not None
+        fenced = fenced != mark
+        if mark:
+            announced = "log"  # it is told where the output ends
+        elif not fenced and _turned_back(line.rstrip(), announced, blank=blank):
             said += lines[number:]
             break
-        blank = not line.strip()
+        blank = mark or not line.strip()
     return said[0] + ("\n" if said[0] and len(said) > 1 else "") + "".join(said[1:])
 
 
@@ -144,7 +151,10 @@ def _own_lines(lines: Sequence[str]) -> Iterator[str]:
     element = announced = ""  # what goes on: an element by its name, and what was announced
     blank = True
     for line in _unfenced(lines):
-        if element:
+        if line == _BLOCK:
+            announced = "log" if announced == "output" else announced
+            yield ""
+        elif element:
             element = "" if f"</{element}>" in line.casefold() else element
         elif (name := _pasted_element(line)) in closed:
             element = "" if f"</{name}>" in line.casefold() else name
@@ -160,11 +170,11 @@ def _own_lines(lines: Sequence[str]) -> Iterator[str]:
             yield line if own else ""
         else:
             yield ""
-        blank = not line
+        blank = line in {"", _BLOCK}
 
 
 def _unfenced(lines: Sequence[str]) -> Iterator[str]:
-    """Give the lines that stand between no fences; an empty one for each block, and for each line of nothing but spaces."""
+    """Give the lines that stand between no fences; `_BLOCK` for each block, and an empty one for each line of nothing but spaces."""
     fence = ""
     for line in lines:
         marked = _FENCE.match(line)
@@ -172,7 +182,7 @@ def _unfenced(lines: Sequence[str]) -> Iterator[str]:
             fence = "" if marked and marked[1].startswith(fence) and not line.strip().strip("`~") else fence
         elif marked:
             fence = marked[1]
-            yield ""
+            yield _BLOCK
         else:
             yield line if line.strip() else ""
 
@@ -217,7 +227,9 @@ def _announces(line: str) -> str:
 
 def _beside(line: str) -> str:
     """Give the sentences to somebody that stand in the line that shows an output, behind it."""
-    said = " ".join(part for part in _SENTENCE.split(line.strip())[1:] if part and _PERSON.search(part))
+    said = " ".join(
+        part for part in _SENTENCE.split(line.strip())[1:] if part.endswith(_QUESTION) or _PERSON.search(part)
+    )
     return said if said and _own(said, blank=False) else ""
 
 
@@ -227,7 +239,7 @@ def _turned_back(line: str, announced: str, *, blank: bool) -> bool:
         return False
     if announced == "log" or _ADDRESSED.match(line) is not None:
         return True
-    return announced == "output" and _COMES_BACK.match(line) is not None
+    return announced == "output" and (line.rstrip().endswith(_QUESTION) or _COMES_BACK.match(line) is not None)
 
 
 def _wrapped(before: str, line: str) -> bool:
