@@ -11,7 +11,7 @@ from palaver.context import Ledger, Meter, compose, planner
 from palaver.context.presets import ClaudeCode
 from palaver.context.rehydrate import Rehydrating
 from palaver.context.work.acts import acts_of
-from palaver.context.work.reach import normal, reach_of, same_file
+from palaver.context.work.reach import normal, reach_of_command, same_file
 from palaver.messages import AssistantMessage, Message, ToolCallContent
 from palaver.testing.logs import Log, user
 from palaver.tokens import Budget
@@ -36,7 +36,9 @@ def life(
     log = Log()
     log.put(user("Fix it."), *run("a", "ls"), *before)
     log.put(*(read("r", "src/a.py", OLD) if first is None else first))
-    log.put(*(() if kept else since), *(m for n in range(8) for m in run(f"c{n}", f"make {n}", WIDE)))
+    log.put(
+        *(() if kept else since), *(m for n in range(8) for m in run(f"c{n}", f"pytest -q tests/test_{n}.py", WIDE))
+    )
     log.put(*(since if kept else ()), user("Go on."))
     return back(fitted(seen(log), ClaudeCode(keep_tail=400), 8_000).view)
 
@@ -62,6 +64,13 @@ CHANGES: tuple[Sequence[Message], ...] = (
     run("e", "git stash", ""),
     run("e", "ruff format .", ""),
     run("e", "npx eslint --fix", ""),
+    run("e", "make all", ""),
+    run("e", "git -C /repo checkout .", ""),
+    run("e", "grep -rl heron src | xargs sed -i s/heron/stork/", ""),
+    run("e", "patch -p1 < fix.diff", ""),
+    did("e", "terminal", {"input": "git checkout ."}),
+    did("e", "Task", {"prompt": "Refactor all of it."}),
+    did("e", "Task", {"prompt": "Refactor again."}, "it was stopped", failed=True),
     run("e", "sed -i s/heron/owl/ src/a.py", "no space left on device", failed=True),
     [AssistantMessage(contents=(ToolCallContent(id="e", name="Bash", args={"command": "truncate -s 0 src/a.py"}),))],
 )
@@ -79,7 +88,7 @@ def test_b8_a_file_that_something_may_have_changed_is_not_brought_back_from_the_
 @pytest.mark.parametrize("kept", [False, True])
 def test_b8_a_file_of_which_nothing_more_is_said_is_brought_back(*, kept: bool) -> None:
     """The same conversation with a call that names no file: the file comes back, so what is tested above can fail."""
-    (text,) = life((), run("e", "make all", ""), kept=kept)
+    (text,) = life((), run("e", "pytest -q", ""), kept=kept)
     assert OLD in text + "\n"
 
 
@@ -89,6 +98,8 @@ LOOKS: tuple[Sequence[Message], ...] = (
     run("e", "git status && git diff", ""),
     did("e", "Edit", {"file_path": "src/a.py", "old_string": "x", "new_string": "y"}, "not found", failed=True),
     did("e", "Edit", {"file_path": "lib/a.py", "old_string": "x", "new_string": "y"}),
+    run("e", "cat > src/b.py <<'EOF'\nmore\nEOF\nsed -n '1,9p' src/b.py", ""),
+    did("e", "TodoWrite", {"todos": []}),
     did("e", "Grep", {"pattern": "heron", "path": "src/a.py"}, "src/a.py:1"),
     did("e", "Read", {"file_path": "src/a.py", "offset": 2, "limit": 1}, "and said"),
 )
@@ -153,7 +164,7 @@ def _log(messages: Sequence[Message]) -> Log:
 def test_b8_where_files_can_be_read_the_disk_says_what_they_say() -> None:
     """What a file says now stands there, whatever happened since, and one that is not there any more is not brought back."""
     log = _log([*read("r", "src/a.py", OLD), *read("q", "src/b.py", OLD), *CHANGES[0]])
-    log.put(*(m for n in range(8) for m in run(f"c{n}", f"make {n}", WIDE)), user("Go on."))
+    log.put(*(m for n in range(8) for m in run(f"c{n}", f"pytest -q tests/test_{n}.py", WIDE)), user("Go on."))
     ledger = Ledger(meter=Meter(COUNTER), files={"src/a.py": "what it says now"}.get)
     made = compose(seen(log), planner(ClaudeCode()), Budget.of_input(8_000), COUNTER, ledger=ledger)
     (text,) = back(made.view)
@@ -165,7 +176,7 @@ def test_what_the_files_have_does_not_depend_on_what_else_a_cut_leaves() -> None
     assert {file.each for file in (Rehydrating(stand_in=None),)} == {5_000}  # type: ignore[arg-type] # nothing is asked of it
     page = "\n".join(f"line {n}" for n in range(3_000))
     log = _log(read("r", "src/a.py", page))
-    log.put(*(m for n in range(30) for m in run(f"c{n}", f"make {n}", WIDE)), user("Go on."))
+    log.put(*(m for n in range(30) for m in run(f"c{n}", f"pytest -q tests/test_{n}.py", WIDE)), user("Go on."))
     sizes = []
     for keep_tail in (0, 500, 2_000):
         view = fitted(seen(log), ClaudeCode(keep_tail=keep_tail), 18_000).view
@@ -191,7 +202,7 @@ def test_paths_are_compared_as_what_they_name(parts: list[str], front: str, betw
 @given(st.text(max_size=60), st.text(st.characters(blacklist_categories=["Cs"]), min_size=1, max_size=12))
 def test_a_command_reaches_what_it_names_whatever_it_says(noise: str, name: str) -> None:
     """Any text is read without a failure, and a file that `touch` names is reached under any folder."""
-    reach_of(noise, command=True)
+    reach_of_command(noise)
     path = normal(f"src/{name}")
     if path.startswith("src/") and not set(name) & set("\n'\"\\"):
-        assert reach_of(f"touch '{name}'", command=True).has(path)
+        assert reach_of_command(f"touch '{name}'").has(path)

@@ -17,9 +17,9 @@ from palaver.context.ground import Ground, Layout
 from palaver.context.record.carried import sources_of
 from palaver.context.texts import file_as_seen
 from palaver.context.work import Act
-from palaver.context.work.deeds import command_of
-from palaver.context.work.reach import Reach, is_word, normal, reach_of, same_file
-from palaver.messages import ToolCallContent, Trust, canonical_json
+from palaver.context.work.deeds import deed
+from palaver.context.work.reach import ANYTHING, Reach, normal, reach_of, same_file
+from palaver.messages import ToolCallContent, Trust
 from palaver.view import Exchange, Insert
 
 __all__ = ["Rehydrating"]
@@ -118,10 +118,12 @@ def _last_seen(ground: Ground, layout: Layout) -> Sequence[_Seen]:
     files = _Files()
     for index, exchange in enumerate(ground.view.exchanges):
         acts = ground.acts.at(index)
+        if exchange.derived:  # it stands for calls of which nothing is known here
+            files.reached(ANYTHING)
         for act in acts:
             files.take(act, gone=index in missing)
         for call in _unanswered(exchange, acts):
-            files.reached(_reach(call, canonical_json(call.args).decode()))
+            files.reached(reach_of(call, deed(call)))
     return files.newest()
 
 
@@ -131,9 +133,9 @@ class _Files:
     def __init__(self) -> None:
         """Know none."""
         self._seen: dict[str, _Seen] = {}
-        # the same by the last parts of their paths, for of many files few have one; and those of them that are more than a word
+        # the same by the last parts of their paths, for of many files few have one; and those of which it is known what they say
         self._named: dict[str, dict[str, None]] = {}
-        self._odd: list[str] = []
+        self._told: set[str] = set()
 
     def newest(self) -> Sequence[_Seen]:
         """Give the files, the one touched last first."""
@@ -146,46 +148,48 @@ class _Files:
             act: The call with its result.
             gone: Whether it leaves the view. What stays shows by itself what it did, and the file before that is no more.
         """
-        deed = act.deed
-        if deed.run or not (deed.read or deed.wrote):
-            if deed.run or not act.failed:  # of a command that failed, nobody knows how far it came
-                self.reached(_reach(act.content, act.asked))
-        elif not act.failed:
-            for path in (*deed.read, *deed.wrote):
-                self._touched(path, act, gone=gone)
+        reach, done = reach_of(act.content, act.deed), act.deed
+        if done.run or reach.everything:
+            self.reached(reach)  # of a command that failed, nobody knows how far it came
+        if not done.run and not act.failed:
+            for path in (*done.read, *done.wrote):
+                self._touched(path, act, gone=gone, known=not reach.everything)
 
     def reached(self, reach: Reach) -> None:
         """Forget what files said that something may have changed."""
-        names = self._named.keys() if reach.far else {*(reach.names & self._named.keys()), *self._odd}
-        for path in [path for name in names for path in self._named[name]]:
-            if reach.everything or reach.has(path):
-                self._forget(path)
+        if reach.far:
+            paths = [path for path in self._told if reach.has(path)]
+        else:
+            paths = [path for name in reach.names for path in self._named.get(name, ())]
+        for path in paths:
+            self._forget(path)
 
     def _forget(self, path: str) -> None:
-        seen = self._seen[path]
-        if seen.text is not None:
-            self._seen[path] = replace(seen, text=None)
+        if path in self._told:
+            self._told.discard(path)
+            self._seen[path] = replace(self._seen[path], text=None)
 
-    def _touched(self, named: str, act: Act, *, gone: bool) -> None:
+    def _touched(self, named: str, act: Act, *, gone: bool, known: bool) -> None:
         path = normal(named)
         name = posixpath.basename(path)
-        if name not in self._named and not is_word(name):
-            self._odd.append(name)
         paths = self._named.setdefault(name, {})
         before = [each for each in paths if same_file(each, path)]
         if not gone:
             for each in before:
                 self._forget(each)
             return
-        known = {each: self._seen.pop(each) for each in before}
+        was = {each: self._seen.pop(each) for each in before}
         for each in before:
             del paths[each]
-        seen = _as_shown(named, act)
-        whole = next((each for each, was in known.items() if was.text is not None and not was.part), None)
+            self._told.discard(each)
+        seen = _as_shown(named, act) if known else _Seen(named, act, None, "")
+        whole = next((each for each, old in was.items() if old.text is not None and not old.part), None)
         if whole is not None and named not in act.deed.wrote and (seen.text is None or seen.part):
-            path, seen = whole, known[whole]  # a look at a part of it changed nothing
+            path, seen = whole, was[whole]  # a look at a part of it changed nothing
         self._seen[path] = seen
         paths[path] = None
+        if seen.text is not None:
+            self._told.add(path)
 
 
 def _unanswered(exchange: Exchange, acts: Sequence[Act]) -> Iterator[ToolCallContent]:
@@ -194,12 +198,6 @@ def _unanswered(exchange: Exchange, acts: Sequence[Act]) -> Iterator[ToolCallCon
     for block in exchange.turns[0].blocks:
         if isinstance(block.content, ToolCallContent) and block.origin not in answered:
             yield block.content
-
-
-def _reach(call: ToolCallContent, said: str) -> Reach:
-    """Tell which files a call may have changed, by its command or else all that it says."""
-    command = command_of(call)
-    return reach_of(command or said, command=bool(command))
 
 
 _SEARCHES = re.compile(r"grep|glob|search|find|list|tree|outline|symbol|diff|stat|\bls\b|count|exists", re.IGNORECASE)

@@ -11,10 +11,10 @@ from typing import Any
 
 from palaver.messages import ToolCallContent
 
-__all__ = ["Deed", "command_of", "deed"]
+__all__ = ["PATH_KEYS", "Deed", "command_of", "deed"]
 
 _COMMAND_KEYS = ("command", "cmd", "script", "bash_command", "keystrokes")
-_PATH_KEYS = (
+PATH_KEYS = (
     "file_path",
     "path",
     "filepath",
@@ -116,7 +116,7 @@ def _short(text: str) -> str:
 
 
 def _paths(args: Mapping[str, Any]) -> Iterator[str]:
-    for key in _PATH_KEYS:
+    for key in PATH_KEYS:
         value = args.get(key)
         if isinstance(value, str) and value.strip() and "\n" not in value and len(value) <= _LONGEST:
             yield value.strip()

@@ -1,0 +1,382 @@
+"""Which files a shell command changes: none, those that it names, or any. A command that is not known to do less may change any.
+
+It is read as POSIX says a shell reads it (Shell Command Language, 2.2 to 2.9), as far as words, quotes, joints and redirections go; what goes beyond
+(substitutions, groups, loops, functions) is not followed, and so may change any file.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+__all__ = ["Changed", "changed_by"]
+
+
+def _set_of(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_LOOK = _set_of(
+    "[ basename cat cd cmp column comm cut df diff dirname du echo egrep false fgrep file grep head id jq less ls md5sum "
+    "mkdir more nl od printenv printf ps pwd readlink realpath rmdir seq sha1sum sha256sum sleep stat tac tail test tr "
+    "true type uname wait wc which whoami"
+)
+"""Commands that change no file, whatever they are given; `mkdir` and `rmdir` concern empty folders."""
+
+_EXPLICIT = re.compile(
+    r"(?:\d+|\$|/[^/\\]*/)?(?:,(?:\+?\d+|\$|/[^/\\]*/))?"
+    r"(?:[pdq=]|s([/|,#])(?:(?!\1)[^\\]|\\[^\n])*\1(?:(?!\1)[^\\]|\\[^\n])*\1[gpI\d]*)?"
+)
+"""A step of sed that writes no file and runs nothing: which lines, and to print, delete or put one thing for another (POSIX sed)."""
+
+_GIT_RUNS = re.compile(r"--ou|--ext|--textc|-O|--op|--upl|--exec|ext::")
+"""Options of git, however far they are spelt, by which it writes a file or runs something."""
+
+_GIT_LOOKS = _set_of(
+    "add blame branch cat-file count-objects describe diff diff-tree fetch for-each-ref grep log ls-files ls-remote "
+    "ls-tree merge-base name-rev reflog rev-list rev-parse shortlog show show-ref status tag version whatchanged"
+)
+"""What git does without changing a file of the work tree (git 2.47 manual); the index, references and objects are none."""
+
+_GIT_ALONE = _set_of("--no-pager -P --no-optional-locks --literal-pathspecs")
+_GIT_PARTS = frozenset({("stash", "list"), ("stash", "show"), ("worktree", "list"), ("config", "--get")})
+
+_CHECKERS: Mapping[str, frozenset[str]] = {
+    "cargo": _set_of("test check clippy build bench nextest"),
+    "go": _set_of("test vet build"),
+    "ruff": _set_of("check"),
+}
+_CHECKS = _set_of(
+    "pytest py.test unittest jest vitest mocha phpunit rspec mypy pyright flake8 pylint eslint shellcheck"
+)
+"""Runners of tests, and checkers. They leave caches and products behind, and no source, unless an option says so."""
+
+_MENDS = re.compile(
+    r"(?!--(?:output-)?format\b)(?:-[a-zA-Z]*[uwio]\b"
+    r"|-{1,2}\S*(?:accept|add-|apply|basetemp|bless|exec|fix|format|generat|in-?place|-out|record|rewrite|save|snapshot|update|write))"
+)
+"""Options by which what tests or checks puts something into files."""
+
+_MODULES = _set_of("pytest unittest mypy flake8 pylint")
+_HARMLESS = re.compile(
+    r"(?:PYTHONPATH|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|LANG|LC_\w+|TZ|CI|NO_COLOR|TERM|COLUMNS|RUST_BACKTRACE)=.*",
+    re.DOTALL,
+)
+"""Variables that change nothing about what a command writes."""
+
+_PLACES = re.compile(r"(?:.*/)?\.?bin")
+_TO_NOWHERE = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
+
+_LEXEMES = re.compile(
+    r"""(?P<blank>(?:[ \t]|(?<=[ \t])\\\n)+)
+    |(?P<note>(?<![^ \t\n;&|])\#[^\n]*)
+    |(?P<same>\d*[<>]&(?:\d+|-))
+    |(?P<here><<(?P<tabs>-?)[ \t]*(?P<quote>['"]?)(?P<word>\w+)(?P=quote)(?=[\s;|&>]|\Z))
+    |(?P<into>(?:&>>?|\d*>(?:>|\|)?)(?![>(&]))
+    |(?P<from>\d*(?:<<<|<)(?![<(&>]))
+    |(?P<joint>&&|\|\||\|&|[;|&\n])
+    |(?P<said>(?!\#)(?:[^\s'"\\`$;&|<>()]|\\[^\n]|'[^']*'
+        |"(?:[^"\\`$]|\\.|\$(?![\w({@*\#!$'-]))*"|\$\?|\$(?![\w({@*\#!$'"-]))+)""",
+    re.VERBOSE | re.DOTALL,
+)
+_QUOTED = re.compile(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
+_WITHIN = re.compile(r"\\([$`\"\\\n])")
+_SPREADS = re.compile(r"[*?\[{]")
+_BRACES = re.compile(r"\{[^{}]*(?:,|\.\.)")
+_RUNS_IN = re.compile(r"[`$]")
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What a command changes.
+
+    Attributes:
+        files: Paths that it writes.
+        folders: Paths that it takes away or puts in their places; they may be folders.
+    """
+
+    files: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+
+
+_NOTHING = Changed()
+
+
+class _UnknownError(Exception):
+    """It may change any file."""
+
+
+@dataclass
+class _Reader:
+    """Reads a text from beginning to end.
+
+    Attributes:
+        text: The text.
+        at: How far it is read.
+        words: The words of the command that is read.
+        into: What its output goes into.
+        waiting: Texts that stand behind the line: each begins with such a mark.
+        changed: What the commands before it change.
+    """
+
+    text: str
+    at: int = 0
+    words: list[str] = field(default_factory=list)
+    into: list[str] = field(default_factory=list)
+    waiting: list[re.Match[str]] = field(default_factory=list)
+    changed: list[Changed] = field(default_factory=list)
+
+    def read(self) -> Sequence[Changed]:
+        """Give what each command changes."""
+        while self.at < len(self.text):
+            found = self._next()
+            kind = found.lastgroup
+            if kind == "said":
+                self.words.append(found[0])
+            elif kind in {"into", "from"}:
+                self._redirected(writes=kind == "into")
+            elif kind == "joint":
+                self._ended(line=found[0] == "\n")
+            elif found["here"]:
+                self.waiting.append(found)
+        self._ended(line=False)
+        _must(not self.waiting)
+        return self.changed
+
+    def _next(self) -> re.Match[str]:
+        found = _LEXEMES.match(self.text, self.at)
+        if found is None:
+            raise _UnknownError
+        self.at = found.end()
+        return found
+
+    def _redirected(self, *, writes: bool) -> None:
+        """Take the word behind a redirection."""
+        while (word := self._next())["blank"]:
+            pass
+        _must(word.lastgroup == "said")
+        if writes and _plain(word[0]) not in _TO_NOWHERE:
+            self.into.append(_path(word[0]))
+
+    def _ended(self, *, line: bool) -> None:
+        """Take a command that is whole; where a line ends, pass over the texts that its commands read from here."""
+        done = _done(self.words)
+        self.changed.append(Changed((*self.into, *done.files), done.folders))
+        self.words, self.into = [], []
+        if not line:
+            return
+        for here in self.waiting:
+            tabs = r"\t*" if here["tabs"] else ""
+            end = re.compile(rf"^{tabs}{here['word']}$", re.MULTILINE).search(self.text, self.at)
+            if end is None or (not here["quote"] and _RUNS_IN.search(self.text, self.at, end.start())):
+                raise _UnknownError
+            self.at = end.end()
+        self.waiting = []
+
+
+def changed_by(command: str) -> Changed | None:
+    """Tell what a shell command changes; None where that may be any file."""
+    try:
+        done = _Reader(command).read()
+    except _UnknownError:
+        return None
+    return Changed(
+        tuple(path for each in done for path in each.files), tuple(path for each in done for path in each.folders)
+    )
+
+
+def _must(holds: object) -> None:
+    if not holds:
+        raise _UnknownError
+
+
+def _plain(word: str) -> str:
+    """Give a word without its quotes."""
+
+    def bare(found: re.Match[str]) -> str:
+        if found[1] is not None:
+            return found[1]
+        return _WITHIN.sub(r"\1", found[2]) if found[2] is not None else found[3]
+
+    return _QUOTED.sub(bare, word)
+
+
+def _path(word: str) -> str:
+    """Give the path that a word is; one that stands for several, or has no name at its end, may be any."""
+    plain = _plain(word)
+    name = posixpath.basename(posixpath.normpath(plain))
+    _must(name not in {"", ".", "..", "~"} and not _SPREADS.search(_QUOTED.sub("", word)))
+    return plain
+
+
+def _done(words: Sequence[str]) -> Changed:
+    """Tell what one command changes.
+
+    Raises:
+        _UnknownError: It is not known to change nothing, or what it names.
+    """
+    said = [_plain(word) for word in words]
+    first = next((number for number, word in enumerate(said) if not _HARMLESS.fullmatch(word)), len(said))
+    if first == len(said):
+        return _NOTHING
+    folder, name = posixpath.split(said[first])
+    _must(not folder or _PLACES.fullmatch(folder))
+    if name in _WRAPPERS:
+        return _done(words[first + _WRAPPERS[name](said[first:]) :])
+    if name in _LOOK:
+        return _NOTHING
+    _must(not any(_BRACES.search(_QUOTED.sub("", word)) for word in words))  # they may stand for an option
+    rest = said[first + 1 :]
+    if name in _WRITERS:
+        return _WRITERS[name](rest, words[first + 1 :])
+    _must(_checks(name, rest) or (name in _LOOKS_BY and _LOOKS_BY[name](rest)))
+    return _NOTHING
+
+
+def _checks(name: str, words: Sequence[str]) -> bool:
+    """Tell whether a command tests or checks, and does not mend."""
+    known = name in _CHECKS or (name in _CHECKERS and bool(words) and words[0] in _CHECKERS[name])
+    return known and not any(map(_MENDS.match, words))
+
+
+# --- commands in front of commands --------------------------------------------------------------------------------------------
+
+
+def _timed(words: Sequence[str]) -> int:
+    """Pass over `timeout 60`; options of it are not followed."""
+    _must(len(words) > 1 and words[1][:1].isdigit())
+    return 2
+
+
+def _timing(words: Sequence[str]) -> int:
+    return 2 if words[1:2] == ["-p"] else 1
+
+
+def _given(words: Sequence[str]) -> int:
+    """Pass over xargs: what it is given goes on to a command that looks, whatever it is given."""
+    place = 1
+    while place < len(words) and words[place].startswith("-"):
+        place += 2 if words[place] in {"-n", "-I", "-P", "-L", "-d"} else 1
+    _must(place < len(words) and words[place] in _LOOK)
+    return place
+
+
+def _module(words: Sequence[str]) -> int:
+    """Pass over `python -m` before a runner of tests or a checker."""
+    _must(words[1:2] == ["-m"] and words[2:3] and words[2] in _MODULES)
+    return 2
+
+
+_WRAPPERS: Mapping[str, Callable[[Sequence[str]], int]] = {
+    "timeout": _timed,
+    "time": _timing,
+    "xargs": _given,
+    "python": _module,
+    "python3": _module,
+}
+
+
+# --- commands that look, with most of what they can be given ------------------------------------------------------------------
+
+
+def _git(words: Sequence[str]) -> bool:
+    """Tell whether git only looks: an option in front may name a folder, and not set what it runs."""
+    place = 0
+    while place < len(words) and words[place].startswith("-"):
+        if words[place] == "-C":
+            place += 1
+        elif words[place] not in _GIT_ALONE and not words[place].startswith(("--git-dir=", "--work-tree=")):
+            return False
+        place += 1
+    rest = words[place:]
+    known = bool(rest) and (rest[0] in _GIT_LOOKS or tuple(rest[:2]) in _GIT_PARTS)
+    return known and not any(map(_GIT_RUNS.match, rest))
+
+
+def _sed(words: Sequence[str]) -> bool:
+    """Tell whether sed only shows: plain options, and steps that write nothing."""
+    options = {word for word in words if word.startswith("-") and word != "-"}
+    rest = [word for word in words if word not in options]
+    return options <= {"-n", "-E", "-r", "-s", "-u"} and bool(rest) and _is_explicit(rest[0])
+
+
+def _is_explicit(script: str) -> bool:
+    """Tell whether each step of a script of sed only changes what is shown."""
+    steps = [script] if _EXPLICIT.fullmatch(script.strip()) else re.split(r"[;\n]", script)
+    return bool(script) and all(_EXPLICIT.fullmatch(step.strip()) for step in steps)
+
+
+def _without(options: str) -> Callable[[Sequence[str]], bool]:
+    pattern = re.compile(options)
+    return lambda words: not any(map(pattern.match, words))
+
+
+def _typed(words: Sequence[str]) -> bool:
+    return "--noEmit" in words and _without(r"--(?:out|init|build|generate|decl)|-b")(words)
+
+
+_LOOKS_BY: Mapping[str, Callable[[Sequence[str]], bool]] = {
+    "git": _git,
+    "find": _without(r"-(?:exec|execdir|ok|okdir|delete|fprint\w*|fls)\Z"),
+    "fd": _without(r"-\w*[xX]\w*\Z|--exec"),
+    "rg": _without(r"--(?:pre|hostname-bin)\b"),
+    "sort": _without(r"-\w*[oTS]|--(?:o|c)"),
+    "uniq": lambda words: sum(not word.startswith("-") for word in words) <= 1,
+    "tree": _without(r"-\w*[oR]|--output"),
+    "date": _without(r"-\w*s|--s"),
+    "set": lambda words: all(re.fullmatch(r"-[eux]+|-o|-euo|pipefail", word) for word in words),
+    "tsc": _typed,
+    "command": lambda words: words[:1] == ["-v"],
+}
+
+
+# --- commands that write what they name ---------------------------------------------------------------------------------------
+
+
+def _named(words: Sequence[str], raw: Sequence[str]) -> tuple[str, ...]:
+    """Give the paths among the words of a command."""
+    return tuple(_path(word) for plain, word in zip(words, raw, strict=True) if not plain.startswith("-"))
+
+
+def _removed(words: Sequence[str], raw: Sequence[str]) -> Changed:
+    named = _named(words, raw)
+    deep = any(re.match(r"-\w*[rR]|--r", word) for word in words)
+    return Changed(folders=named) if deep else Changed(files=named)
+
+
+def _moved(words: Sequence[str], raw: Sequence[str]) -> Changed:
+    _must(not any(re.match(r"-\w*t|--", word) for word in words))
+    return Changed(folders=_named(words, raw))
+
+
+def _copied(words: Sequence[str], raw: Sequence[str]) -> Changed:
+    """Give what a copy writes: a file under the name of the one or of the other; a copied folder may be any."""
+    _must(all(re.fullmatch(r"-[fivpn]+", word) for word in words if word.startswith("-")))
+    return Changed(files=_named(words, raw))
+
+
+def _edited(words: Sequence[str], raw: Sequence[str]) -> Changed:
+    """Give what sed changes: nothing, or in place what it names; a step of it may write more."""
+    if _sed(words):
+        return _NOTHING
+    options = {word for word in words if word.startswith("-")}
+    rest = [(plain, word) for plain, word in zip(words, raw, strict=True) if plain not in options]
+    _must("-i" in options and options <= {"-i", "-E", "-r", "-n"} and len(rest) > 1 and _is_explicit(rest[0][0]))
+    return Changed(files=tuple(_path(word) for _, word in rest[1:]))
+
+
+def _put(words: Sequence[str], raw: Sequence[str]) -> Changed:
+    _must(all(word in {"-a", "-i", "--append"} for word in words if word.startswith("-")))
+    return Changed(files=_named(words, raw))
+
+
+_WRITERS: Mapping[str, Callable[[Sequence[str], Sequence[str]], Changed]] = {
+    "rm": _removed,
+    "mv": _moved,
+    "cp": _copied,
+    "sed": _edited,
+    "tee": _put,
+    "touch": _put,
+}
