@@ -309,6 +309,28 @@ def test_the_users_own_asks_tell_his_script_each_as_much_as_another(asks: list[s
     assert foreign(summary, asks) == script
 
 
+@pytest.mark.parametrize("marks", ["“”", "«»", "„“", "„”", "「」", "『』", "\u2018\u2019", '""', "''"])
+def test_quotations_are_in_nobodys_script_and_marks_that_nothing_closes_are_no_quotations(marks: str) -> None:
+    """A summary whose English stands in quotations is in the user's script; the same words behind marks of which none is closed on their line are its own."""
+    opening, closing = marks
+    asks = ["请让所有测试通过，不要修改测试文件。"]
+    quoted = f"{opening}The value is wrong{closing} "
+    assert foreign(f"{quoted * 20}测试失败了", asks) == ""
+    assert foreign(f"{opening}\n{'The value is wrong. ' * 20}\n{closing}", asks) == "CJK"
+    assert foreign(f"{opening}\n{'The value is wrong. ' * 20} {quoted}", asks) == "CJK"
+    assert foreign(f"{opening} {opening}The value is wrong{closing} 测试失败了", asks) == ""
+
+
+@pytest.mark.parametrize("mark", ["“", "«", "„", "「", "『", "\u2018", '"', "'", "„ « “ 「 『 "])
+def test_marks_that_nothing_closes_cost_their_own_length(mark: str) -> None:
+    """Half a million of them, in a summary and in what the user says: were each of them looked for to the end of the line, this would take an hour."""
+    many = mark * (500_000 // len(mark))
+    asks = ["请让所有测试通过，不要修改测试文件。"]
+    assert foreign(many, asks) == ""
+    assert foreign(f"{many}\nThe value is wrong.", asks) == "CJK"
+    assert foreign("测试失败了", [many, *asks]) == ""
+
+
 def test_scripts_are_called_as_people_call_them() -> None:
     """By the languages, or by the letters."""
     assert named("CJK") == "Chinese, Japanese or Korean"

@@ -40,18 +40,31 @@ found by chance at most, in a text that is not written in it."""
 _WEIGHT: Mapping[str, int] = MappingProxyType({"CJK": 3, "HANGUL": 2})
 """What a letter says, in letters of an alphabet: a syllable or a word."""
 
-_ASIDE = (
+_CODE = (
     re.compile(r"(```|~~~).*?(?:\1|\Z)", re.DOTALL),
     re.compile(r"`[^`\n]*`"),
     re.compile(r"https?://\S+"),
-    re.compile(
-        r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|„[^“”\n]*[“”]|「[^」\n]*」|『[^』\n]*』|\u2018[^\u2019\n]*\u2019|(?<!\w)'[^'\n]+'(?!\w)"
-    ),
-    re.compile(
-        r"(?<![A-Za-z0-9~.@+-])[A-Za-z0-9~.@+-]*[\\/_.:=#][A-Za-z0-9\\/_.:=#@+~-]+|(?<![A-Za-z])[A-Za-z]*\d[A-Za-z0-9]*|(?<!\w)--?[a-z][\w-]*"
-    ),
 )
-"""What is the same in any language: blocks of code, code in a line, addresses, quotations; paths, names of code, and options."""
+"""What is the same in any language: blocks of code, code in a line, addresses."""
+_PATHS = re.compile(
+    r"(?<![A-Za-z0-9~.@+-])[A-Za-z0-9~.@+-]*[\\/_.:=#][A-Za-z0-9\\/_.:=#@+~-]+|(?<![A-Za-z])[A-Za-z]*\d[A-Za-z0-9]*|(?<!\w)--?[a-z][\w-]*"
+)
+"""Paths, names of code, and options are, too."""
+_APOSTROPHE = "'"
+_QUOTED: Mapping[str, re.Pattern[str]] = MappingProxyType(
+    {
+        '"': re.compile(r"\"[^\"\n]*\""),
+        "“": re.compile(r"“[^”\n]*”"),
+        "«": re.compile(r"«[^»\n]*»"),
+        "„": re.compile(r"„[^“”\n]*[“”]"),
+        "「": re.compile(r"「[^」\n]*」"),
+        "『": re.compile(r"『[^』\n]*』"),
+        "\u2018": re.compile(r"\u2018[^\u2019\n]*\u2019"),
+        _APOSTROPHE: re.compile(r"'[^'\n]+'(?!\w)"),
+    }
+)
+"""Quotations, by what opens them."""
+_OPENING = re.compile(r"[\"“«„「『\u2018]|(?<!\w)'")
 
 _NAMES: Mapping[str, str] = MappingProxyType(
     {
@@ -152,9 +165,26 @@ def _of(letters: Counter[str]) -> str:
 
 def _bare(text: str) -> str:
     """Give a text without what is the same in any language."""
-    for form in _ASIDE:
+    for form in _CODE:
         text = form.sub(" ", text)
-    return text
+    return _PATHS.sub(" ", _unquoted(text))
+
+
+def _unquoted(text: str) -> str:
+    """Give a text without its quotations. What closes one is looked for once a line: behind a mark that nothing closes, no other of its kind is closed."""
+    kept: list[str] = []
+    at, open_until = 0, dict.fromkeys(_QUOTED, 0)
+    for opening in _OPENING.finditer(text):
+        mark, start = opening[0], opening.start()
+        if start < max(at, open_until[mark]):
+            continue
+        if quoted := _QUOTED[mark].match(text, start):
+            kept.append(text[at:start])
+            at = quoted.end()
+        elif mark != _APOSTROPHE:  # which the next one may close, and looks no farther than that
+            end = text.find("\n", start)
+            open_until[mark] = len(text) if end < 0 else end
+    return " ".join([*kept, text[at:]])
 
 
 def _scripts(text: str, most: int) -> Counter[str]:
