@@ -6,6 +6,7 @@ import sys
 import time
 
 import pytest
+from pydantic_core import SchemaError
 
 from palaver.cli.interrupts import heeded, is_interrupt
 from palaver.errors import InvalidInput
@@ -20,14 +21,41 @@ class Pressed:
 
 
 def test_an_interrupt_behind_an_error_is_told() -> None:
-    """As its cause, as what it was raised in place of, or in its words; another error is none."""
-    caused, replaced = InvalidInput("no"), ValueError("no")
+    """As its cause, as what it was raised in place of, or in the words of pydantic's own error, however deep; another error is none."""
+    caused, replaced, built = InvalidInput("no"), ValueError("no"), InvalidInput("no")
     caused.__cause__ = KeyboardInterrupt()
     replaced.__context__ = caused
+    worded = SchemaError("Error building `literal` serializer:\n  KeyboardInterrupt: ")
+    built.__cause__ = worded
     assert is_interrupt(caused)
     assert is_interrupt(replaced)
-    assert is_interrupt(ValueError("Error building `literal` serializer:\n  KeyboardInterrupt: "))
+    assert is_interrupt(worded)
+    assert is_interrupt(built)
     assert not is_interrupt(InvalidInput("The file cannot be read."))
+    assert not is_interrupt(SchemaError("Error building `literal` serializer:\n  TypeError: "))
+
+
+def test_an_error_that_quotes_an_interrupt_is_none() -> None:
+    """A traceback in a log, or the words of a tool: who reads them is told what is wrong with them."""
+    quoted = "Traceback (most recent call last):\n  File 'a.py', line 1\nKeyboardInterrupt\n"
+    for error in (InvalidInput(quoted), ValueError(quoted), OSError(quoted)):
+        above = InvalidInput("The log cannot be read.")
+        above.__cause__ = error
+        assert not is_interrupt(error)
+        assert not is_interrupt(above)
+
+
+@pytest.mark.parametrize("length", [1, 2, 5])
+def test_errors_that_are_their_own_cause_come_to_an_end(length: int) -> None:
+    """`raise error from error` is legal, and so are longer circles; an interrupt in one is found."""
+    circle: list[BaseException] = [ValueError(str(number)) for number in range(length)]
+    for error, cause in zip(circle, [*circle[1:], circle[0]], strict=True):
+        error.__cause__ = cause
+    assert not any(map(is_interrupt, circle))
+    pressed = KeyboardInterrupt()
+    pressed.__cause__ = circle[0]
+    circle[-1].__cause__ = pressed
+    assert all(map(is_interrupt, circle))
 
 
 def _wait_for_it() -> None:

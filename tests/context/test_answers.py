@@ -312,7 +312,7 @@ def test_the_users_own_asks_tell_his_script_each_as_much_as_another(asks: list[s
 @pytest.mark.parametrize("marks", ["“”", "«»", "„“", "„”", "「」", "『』", "\u2018\u2019", '""', "''"])
 def test_quotations_are_in_nobodys_script_and_marks_that_nothing_closes_are_no_quotations(marks: str) -> None:
     """A summary whose English stands in quotations is in the user's script; the same words behind marks of which none is closed on their line are its own."""
-    opening, closing = marks
+    opening, closing = marks[0], marks[1]
     asks = ["请让所有测试通过，不要修改测试文件。"]
     quoted = f"{opening}The value is wrong{closing} "
     assert foreign(f"{quoted * 20}测试失败了", asks) == ""
@@ -323,8 +323,8 @@ def test_quotations_are_in_nobodys_script_and_marks_that_nothing_closes_are_no_q
 
 @pytest.mark.parametrize("mark", ["“", "«", "„", "「", "『", "\u2018", '"', "'", "„ « “ 「 『 "])
 def test_marks_that_nothing_closes_cost_their_own_length(mark: str) -> None:
-    """Half a million of them, in a summary and in what the user says: were each of them looked for to the end of the line, this would take an hour."""
-    many = mark * (500_000 // len(mark))
+    """Very many of them, in a summary and in what the user says: were each of them looked for to the end of the line, this would take many minutes."""
+    many = mark * (200_000 // len(mark))
     asks = ["请让所有测试通过，不要修改测试文件。"]
     assert foreign(many, asks) == ""
     assert foreign(f"{many}\nThe value is wrong.", asks) == "CJK"

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from pydantic_core import SchemaError
+
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
@@ -17,14 +19,19 @@ _AGAIN = 0.01
 
 
 def is_interrupt(error: BaseException) -> bool:
-    """Tell whether Ctrl-C is behind an error: its cause, what it was raised in place of, or named in its words.
+    """Tell whether Ctrl-C is behind an error: its cause, what it was raised in place of, or named in the words of pydantic.
 
     pydantic builds its validators and serialisers when they are first needed; what is raised meanwhile it puts into the text of its own error, without a chain.
+    The words of another error may quote anything, a traceback with Ctrl-C in it, too.
     """
     seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, KeyboardInterrupt) or KeyboardInterrupt.__name__ in str(seen):
+    known: set[int] = set()  # `raise error from error` is its own cause
+    while seen is not None and id(seen) not in known:
+        if isinstance(seen, KeyboardInterrupt):
             return True
+        if isinstance(seen, SchemaError) and KeyboardInterrupt.__name__ in str(seen):
+            return True
+        known.add(id(seen))
         seen = seen.__cause__ or seen.__context__
     return False
 
