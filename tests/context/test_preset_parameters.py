@@ -227,14 +227,54 @@ def test_a3_tokens_at_the_end_stay_verbatim_for_both_of_dynamiqs_operators() -> 
         assert kept < len(view.exchanges)
 
 
-def test_a3_two_words_for_how_large_the_window_is_are_refused() -> None:
-    """A share that would have no effect beside a window of the caller's own is not passed over; nor are two numbers for one thing."""
-    for words in ({"context_usage_ratio": 0.5}, {"max_token_context_length": 9_000}):
-        with pytest.raises(InvalidInput, match="how large"):
-            policy({"type": "dynamiq", "max_tokens": 30_000, **words}, "gpt-4o")
+@pytest.mark.parametrize(
+    ("words", "most"),
+    [
+        ({"context_usage_ratio": 0.5}, 15_000),
+        ({"context_usage_ratio": 0.8}, 24_000),  # the default, but said
+        ({"context_usage_ratio": 1.0}, 30_000),
+        ({"max_token_context_length": 9_000}, 9_000),
+        ({"max_token_context_length": 29_000}, 24_000),
+        ({"max_token_context_length": 9_000, "context_usage_ratio": 0.1}, 3_000),
+        ({"max_token_context_length": 2_000, "context_usage_ratio": 0.1}, 2_000),
+        ({"config": SummarizationConfig(enabled=True)}, 24_000),
+        ({"config": SummarizationConfig(enabled=True, context_usage_ratio=0.5)}, 15_000),
+        ({"config": SummarizationConfig(enabled=True, max_token_context_length=9_000)}, 9_000),
+        ({"config": SummarizationConfig(enabled=True), "context_usage_ratio": 0.5}, 15_000),
+        ({"context_usage_ratio": 0.5, "safety_buffer": 1_000}, 14_000),
+    ],
+)
+@pytest.mark.parametrize("model", ["", "gpt-4o", "nobody-knows-it"])
+def test_a3_of_dynamiqs_limits_the_less_counts_also_of_a_smaller_window(
+    words: Mapping[str, Any], most: int, model: str
+) -> None:
+    """The length, or the share of the window that `max_tokens` says, by whichever of its names: nothing that was said is passed over."""
+    for window in ("max_tokens", "window"):
+        made = Dynamiq(model, **{window: 30_000}, **words)
+        assert made.budget.for_input == most
+        assert made.budget_for(model).for_input == most
+
+
+def test_a3_of_dynamiqs_limits_a_models_own_window_counts_where_it_is_less() -> None:
+    """A share is of the lesser of both windows; and a default that nobody said gives way to a window that somebody did."""
+    assert Dynamiq("gpt-4o", max_tokens=1_000_000, context_usage_ratio=0.5).budget.for_input == 64_000
+    assert Dynamiq("gpt-4o", max_tokens=30_000).budget == Budget.parse({"max_tokens": 30_000}, "gpt-4o")
+    assert Dynamiq(max_tokens=30_000, max_token_context_length=None).budget == Budget.parse({"max_tokens": 30_000})
+    assert Dynamiq(max_tokens=30_000, preserve_last_messages=4).budget.for_input == 25_000
+    for window in (0, -1, "9", True):
+        with pytest.raises(InvalidInput, match="max_tokens"):
+            Dynamiq(max_tokens=window, context_usage_ratio=0.5)  # type: ignore[arg-type]
+
+
+def test_a3_two_words_for_one_number_are_refused() -> None:
+    """Neither of them is passed over; nor are two for how large the window is, in a budget of any other policy."""
     with pytest.raises(InvalidInput, match="another word for the same"):
         policy({"type": "dynamiq", "preserve_last_messages": 3, "keep_last": 9}, "gpt-4o")
-    assert policy({"type": "dynamiq", "max_tokens": 30_000, "preserve_last_messages": 4}, "gpt-4o")
+    with pytest.raises(InvalidInput, match="another word for the same"):
+        policy({"type": "dynamiq", "max_tokens": 30_000, "window": 20_000, "context_usage_ratio": 0.5}, "gpt-4o")
+    for words in ({"context_usage_ratio": 0.5}, {"max_token_context_length": 9_000}):
+        with pytest.raises(InvalidInput, match="how large"):
+            policy({"type": "fold", "max_tokens": 30_000, **words}, "gpt-4o")
 
 
 def test_a3_what_is_not_enabled_is_not_scheduled_either() -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -21,10 +22,14 @@ from palaver.context.presets.preset import Preset, Recipe, tail
 from palaver.context.record import RecordOf
 from palaver.context.summary.request import HEADINGS
 from palaver.errors import InvalidInput
+from palaver.tokens import Budget, ModelInfo, model_info
+from palaver.tokens.vocabulary import read_words
 
 __all__ = ["Dynamiq", "SummarizationConfig"]
 
 _RATIO = 0.8
+_LIMITS = ("max_token_context_length", "context_usage_ratio")
+"""Its words for beyond how many tokens something is done: beyond either."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,21 +114,36 @@ class Dynamiq(Preset):
         own = {name: words.pop(name) for name in SummarizationConfig.__dataclass_fields__ if name in words}
         base = asdict(config) if config is not None else {"enabled": True}
         self.config = SummarizationConfig(**{**base, **own})
-        limits = self._limits(own if config is None else base | own, windowed=max_tokens is not None)
-        super().__init__(model_name, max_tokens, **{**limits, **words})
+        said = own if config is None else base | own
+        self._limited = any(said.get(word) is not None for word in _LIMITS)
+        super().__init__(model_name, max_tokens, **{**self._limits(said), **words})
 
-    def _limits(self, said: Mapping[str, object], *, windowed: bool) -> Mapping[str, object]:
-        """Give what the configuration says of a budget, in its words; the defaults that nobody said give way to a window."""
+    def _limits(self, said: Mapping[str, object]) -> Mapping[str, object]:
+        """Give what the configuration says of a budget, in its words."""
         config = self.config
-        limits: dict[str, object] = {
-            "max_token_context_length": config.max_token_context_length,
-            "max_preserved_tokens": config.max_preserved_tokens,
-        }
-        if not windowed or said.get("context_usage_ratio", _RATIO) != _RATIO:
-            limits["context_usage_ratio"] = config.context_usage_ratio
+        limits: dict[str, object] = {word: getattr(config, word) for word in (*_LIMITS, "max_preserved_tokens")}
         if "preserve_last_messages" in said:
             limits["preserve_last_messages"] = config.preserve_last_messages
         return limits
+
+    @cached_property
+    def budget(self) -> Budget:
+        """What one request may occupy: the lesser of the length and the share of the window, as in the original.
+
+        The window is the model's or `max_tokens`, whichever is less. A default that nobody said gives way to `max_tokens`; a whole configuration was said.
+
+        Raises:
+            InvalidInput: The policy was made without a model and without a window.
+        """
+        words = read_words(self._words)
+        if "max_tokens" not in words:
+            return super().budget
+        if not self._limited:
+            return Budget.parse(
+                {word: value for word, value in words.items() if word not in _LIMITS}, self.model_name or None
+            )
+        most = Budget.parse({"max_tokens": words.pop("max_tokens")}).max_tokens
+        return Budget.parse(words, _windowed(self.model_name, most))
 
     @property
     def enabled(self) -> bool:
@@ -149,3 +169,11 @@ class Dynamiq(Preset):
             stand_in=RecordOf(ledger.sources, ledger.constraints),
             keeps=(first_asks(),),
         )
+
+
+def _windowed(model_name: str, most: int) -> ModelInfo:
+    """Give the model with a window of at most so many tokens; of a model that nobody knows, or of none, that is its window."""
+    info = model_info(model_name) if model_name else None
+    if info is None or not info.known:
+        return ModelInfo(model_name, context_window=most)
+    return replace(info, context_window=min(info.context_window, most), max_input=min(info.max_input, most))
