@@ -13,6 +13,9 @@ CHANGES = (
     "git -c a=b stash",
     "git -c alias.st=x status",
     "GIT_DIR=x git reset",
+    "X=/bin/ls rm -rf src",
+    "find . | xargs -a cat rm",
+    "time timeout 5 git checkout .",
     "git stash pop",
     "git commit -am x",
     "git diff --output=src/app/config.py",
@@ -119,6 +122,10 @@ LOOKS = (
     "PYTHONPATH=src .venv/bin/pytest -q",
     "python -m pytest tests -x",
     "timeout 60 pytest -q",
+    ".venv/bin/python -m pytest -q",
+    "time timeout 60 .venv/bin/pytest -q",
+    "PYTHONPATH=src timeout 60 python -m pytest -q",
+    "find . | xargs -0 -n1 -I {} cat {}",
     "cargo test -- --nocapture",
     "go test ./...",
     "ruff check src --output-format=concise",
@@ -228,8 +235,9 @@ def test_b8_a_tool_that_is_not_known_may_have_changed_a_file(
 
 
 @pytest.mark.parametrize(
-    "part", ["a ", "'", '"', "\\\n", "$", "<<E\n", "> a ", "{a,", "echo a; ", "sed s/a/b/ x;", "# a\n"]
+    "part", ["a ", "'", '"', "\\\n", "$", "<<E\n", "> a ", "{a,", "echo a; ", "sed s/a/b/ x;", "# a\n", "time "]
 )
 def test_a_long_command_is_read_once(part: str) -> None:
     """Forty thousand characters of one thing take a moment, whatever it is."""
+    reach_of_command(f"{part * (40_000 // len(part))}ls")
     reach_of_command(f"ls {part * (40_000 // len(part))}")

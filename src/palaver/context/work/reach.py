@@ -12,44 +12,40 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from palaver.context.work.deeds import PATH_KEYS, Deed, command_of
-from palaver.context.work.shell import changed_by
+from palaver.context.work.shell import changed_by, words_of
 from palaver.messages import ToolCallContent
 
 __all__ = ["ANYTHING", "NOTHING", "Reach", "normal", "reach_of", "reach_of_command", "same_file"]
 
 
-def _set_of(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 """The words of a tool's name: `str_replace_editor`, `NotebookEdit`, `list-dir`."""
 
-_LOOKS = _set_of(
+_LOOKS = words_of(
     "blame cat check count diagnostics diff exists fetch find get glob grep head info list log look ls open outline peek read "
     "readfile retrieve scroll search show stat status tail tree view viewfile"
 )
 """Words of tools that look."""
 
-_EDITS = _set_of(
+_EDITS = words_of(
     "append apply create delete edit editor insert multi patch remove replace str undo update write writefile"
 )
 """Words of tools that change the file they name, and no other."""
 
-_OF = _set_of(
+_OF = words_of(
     "a and at base based block by cell class code content contents doc docs document documentation entry file from fs function id "
     "image in item line lines local mcp method name notebook of page pages path range result results semantic string structure "
     "text the to tool url web"
 )
 """Words beside them that say of what."""
 
-_FAR = _set_of(
+_FAR = words_of(
     "all codebase dir directories directory files filesystem folder git items many multiple names paths project references repo "
     "several symbol symbols tree workspace"
 )
 """Such words of tools that may change more than one file, where they change any."""
 
-_ELSEWHERE = _set_of(
+_ELSEWHERE = words_of(
     "askfollowupquestion askuser askuserquestion attemptcompletion enterplanmode exitplanmode finalanswer finish recall "
     "sequentialthinking submit think todoread todowrite updateplan updatetodolist writetodos webfetch websearch"
 )

@@ -11,16 +11,17 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Changed", "changed_by"]
+__all__ = ["Changed", "changed_by", "words_of"]
 
 
-def _set_of(words: str) -> frozenset[str]:
+def words_of(words: str) -> frozenset[str]:
+    """Give the words of a list."""
     return frozenset(words.split())
 
 
-_LOOK = _set_of(
-    "[ basename cat cd cmp column comm cut df diff dirname du echo egrep false fgrep file grep head id jq less ls md5sum "
-    "mkdir more nl od printenv printf ps pwd readlink realpath rmdir seq sha1sum sha256sum sleep stat tac tail test tr "
+_LOOK = words_of(
+    "[ basename cat cd cmp column comm cut df diff dirname du echo egrep false fgrep file grep head id jq ls md5sum "
+    "mkdir nl od printenv printf ps pwd readlink realpath rmdir seq sha1sum sha256sum sleep stat tac tail test tr "
     "true type uname wait wc which whoami"
 )
 """Commands that change no file, whatever they are given; `mkdir` and `rmdir` concern empty folders."""
@@ -34,21 +35,21 @@ _EXPLICIT = re.compile(
 _GIT_RUNS = re.compile(r"--ou|--ext|--textc|-O|--op|--upl|--exec|ext::")
 """Options of git, however far they are spelt, by which it writes a file or runs something."""
 
-_GIT_LOOKS = _set_of(
+_GIT_LOOKS = words_of(
     "add blame branch cat-file count-objects describe diff diff-tree fetch for-each-ref grep log ls-files ls-remote "
     "ls-tree merge-base name-rev reflog rev-list rev-parse shortlog show show-ref status tag version whatchanged"
 )
 """What git does without changing a file of the work tree (git 2.47 manual); the index, references and objects are none."""
 
-_GIT_ALONE = _set_of("--no-pager -P --no-optional-locks --literal-pathspecs")
+_GIT_ALONE = words_of("--no-pager -P --no-optional-locks --literal-pathspecs")
 _GIT_PARTS = frozenset({("stash", "list"), ("stash", "show"), ("worktree", "list"), ("config", "--get")})
 
 _CHECKERS: Mapping[str, frozenset[str]] = {
-    "cargo": _set_of("test check clippy build bench nextest"),
-    "go": _set_of("test vet build"),
-    "ruff": _set_of("check"),
+    "cargo": words_of("test check clippy build bench nextest"),
+    "go": words_of("test vet build"),
+    "ruff": words_of("check"),
 }
-_CHECKS = _set_of(
+_CHECKS = words_of(
     "pytest py.test unittest jest vitest mocha phpunit rspec mypy pyright flake8 pylint eslint shellcheck"
 )
 """Runners of tests, and checkers. They leave caches and products behind, and no source, unless an option says so."""
@@ -59,12 +60,15 @@ _MENDS = re.compile(
 )
 """Options by which what tests or checks puts something into files."""
 
-_MODULES = _set_of("pytest unittest mypy flake8 pylint")
+_MODULES = words_of("pytest unittest mypy flake8 pylint")
 _HARMLESS = re.compile(
     r"(?:PYTHONPATH|PYTHONDONTWRITEBYTECODE|PYTHONUNBUFFERED|LANG|LC_\w+|TZ|CI|NO_COLOR|TERM|COLUMNS|RUST_BACKTRACE)=.*",
     re.DOTALL,
 )
 """Variables that change nothing about what a command writes."""
+
+_DEEP = 3
+"""So many commands may stand in front of one: `time timeout 60 python -m pytest`."""
 
 _PLACES = re.compile(r"(?:.*/)?\.?bin")
 _TO_NOWHERE = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
@@ -218,13 +222,13 @@ def _done(words: Sequence[str]) -> Changed:
         _UnknownError: It is not known to change nothing, or what it names.
     """
     said = [_plain(word) for word in words]
-    first = next((number for number, word in enumerate(said) if not _HARMLESS.fullmatch(word)), len(said))
-    if first == len(said):
+    first = _first(said, 0)
+    for _ in range(_DEEP):
+        if first < len(said) and (wrapper := _WRAPPERS.get(_name(said[first]))):
+            first = _first(said, first + wrapper(said[first:]))
+    if first >= len(said):
         return _NOTHING
-    folder, name = posixpath.split(said[first])
-    _must(not folder or _PLACES.fullmatch(folder))
-    if name in _WRAPPERS:
-        return _done(words[first + _WRAPPERS[name](said[first:]) :])
+    name = _name(said[first])
     if name in _LOOK:
         return _NOTHING
     _must(not any(_BRACES.search(_QUOTED.sub("", word)) for word in words))  # they may stand for an option
@@ -233,6 +237,17 @@ def _done(words: Sequence[str]) -> Changed:
         return _WRITERS[name](rest, words[first + 1 :])
     _must(_checks(name, rest) or (name in _LOOKS_BY and _LOOKS_BY[name](rest)))
     return _NOTHING
+
+
+def _name(word: str) -> str:
+    """Give the name of a command; one in a folder that is not for commands is a script, whatever it is called."""
+    folder, name = posixpath.split(word)
+    return name if not folder or ("=" not in folder and _PLACES.fullmatch(folder)) else ""
+
+
+def _first(words: Sequence[str], start: int) -> int:
+    """Give the place of the first word behind variables that change nothing about what a command writes."""
+    return next((n for n in range(start, len(words)) if not _HARMLESS.fullmatch(words[n])), len(words))
 
 
 def _checks(name: str, words: Sequence[str]) -> bool:
@@ -258,7 +273,8 @@ def _given(words: Sequence[str]) -> int:
     """Pass over xargs: what it is given goes on to a command that looks, whatever it is given."""
     place = 1
     while place < len(words) and words[place].startswith("-"):
-        place += 2 if words[place] in {"-n", "-I", "-P", "-L", "-d"} else 1
+        _must(re.fullmatch(r"-[0rt]+|-[nPLId].*", words[place]))
+        place += 2 if len(words[place]) == 2 and words[place][1] in "nPLId" else 1  # noqa: PLR2004 - a dash and a letter
     _must(place < len(words) and words[place] in _LOOK)
     return place
 
