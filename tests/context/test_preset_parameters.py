@@ -250,7 +250,8 @@ def test_a3_of_dynamiqs_limits_the_less_counts_also_of_a_smaller_window(
 ) -> None:
     """The length, or the share of the window that `max_tokens` says, by whichever of its names: nothing that was said is passed over."""
     for window in ("max_tokens", "window"):
-        made = Dynamiq(model, **{window: 30_000}, **words)
+        said: dict[str, Any] = {window: 30_000, **words}
+        made = Dynamiq(model, **said)
         assert made.budget.for_input == most
         assert made.budget_for(model).for_input == most
 

@@ -90,6 +90,63 @@ def test_a_reader_that_waits_for_a_block_does_not_keep_it_from_its_end() -> None
     assert (writer.is_alive(), reader.is_alive(), read) == (False, False, [[2, 1]])
 
 
+OTHERS: dict[str, Callable[[Any], object]] = {
+    "get_tuple": lambda saver: saver.get_tuple(AT),
+    "list": said,
+    "put": lambda saver: put(saver, 9),
+    "put_writes": lambda saver: saver.put_writes(
+        {"configurable": {**AT["configurable"], "checkpoint_id": "00000001"}}, [("y", 1)], "task"
+    ),
+    "copy_thread": lambda saver: saver.copy_thread("t", "u"),
+    "prune": lambda saver: saver.prune(["t"]),
+    "delete_thread": lambda saver: saver.delete_thread("gone"),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_whoever_waits_for_a_block_with_the_savers_lock_keeps_nobody_in_it(other: str) -> None:
+    """Whatever another thread does with the saver, it waits for the end of the block; the block's thread takes no lock of the saver's, whatever it does."""
+    waits = threading.Event()
+
+    class Watched(MemoryStore):
+        def _told(self) -> None:
+            if threading.current_thread().name == "other":
+                waits.set()
+
+        def source(self, identity: str) -> Any:  # noqa: ANN401 - as its parent's
+            self._told()
+            return super().source(identity)
+
+        def together(self) -> Any:  # noqa: ANN401 - as its parent's
+            self._told()
+            return super().together()
+
+    store = Watched()
+    saver = adapter.PalaverCheckpointSaver(store)
+    put(saver, 1)
+    ended: list[str] = []
+
+    def works() -> None:
+        OTHERS[other](saver)
+        ended.append("other")
+
+    thread = threading.Thread(target=works, name="other", daemon=True)
+
+    def block() -> None:
+        with store.together():
+            thread.start()
+            assert waits.wait(WAIT)
+            for work in OTHERS.values():
+                work(saver)
+            ended.append("block")
+
+    writer = threading.Thread(target=block, daemon=True)
+    writer.start()
+    writer.join(WAIT / 4)
+    thread.join(WAIT / 4)
+    assert ended == ["block", "other"]
+
+
 def test_nothing_is_asked_of_another_thread_inside_a_block() -> None:
     """It would wait for the end of the block, and the block for it: it is refused, and nothing is written."""
     store = MemoryStore()
