@@ -105,7 +105,7 @@ def _agree(some: dict[Handle, Speaker], whole: dict[Handle, Speaker]) -> None:
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
 @settings(max_examples=8, deadline=None)
-@given(acts=ACTS, budget=st.integers(500, 1_500))
+@given(acts=ACTS, budget=st.integers(300, 800))
 def test_every_policy_commits_and_nobody_speaks_anew(name: str, acts: list[Act], budget: int) -> None:
     """With instructions renewed, forks and protocols in words, what any policy plans can be written down, and who speaks is the same behind it."""
     dialog = _play(acts)
