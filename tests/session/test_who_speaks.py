@@ -188,3 +188,30 @@ def test_recall_says_who_spoke_by_the_instructions_of_that_time() -> None:
         found[place.seq] = re.findall(r'by="(\w+)"', text)
         assert found[place.seq] == [speaker.value]
     assert found == {1: ["human"], 3: ["tool"], 5: ["human"]}
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+@pytest.mark.parametrize("parted", [False, True])
+def test_renewed_instructions_and_a_fork_before_an_output_hinder_no_compaction(name: str, *, parted: bool) -> None:
+    """An agent renews its instructions whenever a section changes, and may be forked before an output: what it heard before stays what it was."""
+    dialog = Dialog(owner="agent")
+    _told(dialog, 0)
+    dialog.put_text("Find it.")
+    for number in range(24):
+        _put(dialog, SAID, number, 0, 40)
+        if parted and number == 22:
+            dialog = dialog.fork()
+        _put(dialog, HEARD, number, 0, 40)
+    _told(dialog, 3)
+    dialog.put_text("Well.", role="assistant")
+    dialog.put_text("And now?")
+    before = _speakers(dialog)
+    assert list(before.values()).count(Speaker.TOOL) == 24
+    for budget in (500, 400, 300):
+        try:
+            dialog.commit(dialog.compose(name, budget, model="gpt-4o"), margin=0)
+        except InfeasibleBudget:
+            break
+        except InvalidInput as error:
+            assert "cannot be written down" not in str(error)  # noqa: PT017 - a plan that gains nothing is refused, too
+        _agree(_speakers(dialog), before)
