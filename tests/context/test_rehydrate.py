@@ -30,17 +30,21 @@ def back(view: View) -> list[str]:
 
 
 def life(
-    before: Sequence[Message], since: Sequence[Message], *, kept: bool, first: Sequence[Message] | None = None
+    before: Sequence[Message],
+    since: Sequence[Message],
+    *,
+    kept: bool,
+    first: Sequence[Message] | None = None,
+    later: Sequence[Message] = (),
 ) -> list[str]:
-    """Read a file, then let something happen, among what leaves or behind it, and give the files that are brought back."""
+    """Read a file, then let something happen, among what leaves or in the tail that stays, and give the files that are brought back."""
     log = Log()
     log.put(user("Fix it."), *run("a", "ls"), *before)
     log.put(*(read("r", "src/a.py", OLD) if first is None else first))
-    log.put(
-        *(() if kept else since), *(m for n in range(8) for m in run(f"c{n}", f"pytest -q tests/test_{n}.py", WIDE))
-    )
-    log.put(*(since if kept else ()), user("Go on."))
-    return back(fitted(seen(log), ClaudeCode(keep_tail=400), 8_000).view)
+    runs = [run(f"c{n}", f"pytest -q tests/test_{n}.py", WIDE) for n in range(8)]
+    parts = (*runs[:-1], since, runs[-1]) if kept else (since, *runs)
+    log.put(*(message for part in parts for message in part), *later, user("Go on."))
+    return back(fitted(seen(log), ClaudeCode(keep_tail=2_000 if kept else 400), 8_000).view)
 
 
 CHANGES: tuple[Sequence[Message], ...] = (
@@ -77,7 +81,7 @@ CHANGES: tuple[Sequence[Message], ...] = (
 
 
 @pytest.mark.parametrize("since", CHANGES, ids=lambda since: json.dumps(since[0].tool_calls()[0].args)[:60])
-@pytest.mark.parametrize("kept", [False, True], ids=["among what leaves", "behind it"])
+@pytest.mark.parametrize("kept", [False, True], ids=["among what leaves", "in the tail"])
 def test_b8_a_file_that_something_may_have_changed_is_not_brought_back_from_the_log(
     since: Sequence[Message], *, kept: bool
 ) -> None:
@@ -90,6 +94,13 @@ def test_b8_a_file_of_which_nothing_more_is_said_is_brought_back(*, kept: bool) 
     """The same conversation with a call that names no file: the file comes back, so what is tested above can fail."""
     (text,) = life((), run("e", "pytest -q", ""), kept=kept)
     assert OLD in text + "\n"
+
+
+@pytest.mark.parametrize("since", CHANGES[:3])
+def test_what_comes_behind_the_cut_changes_nothing_in_front_of_it(since: Sequence[Message]) -> None:
+    """The file stays as it was told when it was brought back, so that the prefix is met; what changed it stands behind it, in its place."""
+    (text,) = life((), (), kept=False, later=since)
+    assert text.split("]\n", 1)[1] == OLD
 
 
 LOOKS: tuple[Sequence[Message], ...] = (

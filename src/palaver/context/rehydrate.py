@@ -116,7 +116,10 @@ def _last_seen(ground: Ground, layout: Layout) -> Sequence[_Seen]:
     """Give the files of the exchanges that a layout leaves out, the one touched last first."""
     missing = frozenset(ground.missing(layout))
     files = _Files()
-    for index, exchange in enumerate(ground.view.exchanges):
+    upto = (
+        layout.at + 1 if layout.at >= 0 else None
+    )  # what came since stands behind the files, and changes nothing in front of it
+    for index, exchange in enumerate(ground.view.exchanges[:upto]):
         acts = ground.acts.at(index)
         if exchange.derived:  # it stands for calls of which nothing is known here
             files.reached(ANYTHING)
