@@ -143,9 +143,8 @@ def _settled(dialog: Dialog, composed: Composed) -> tuple[View, str]:
         dialog.commit(composed, margin=0.0)
     except InvalidInput as error:
         return composed.view, error.message
-    return replace(
-        dialog.view(), system=composed.view.system
-    ), ""  # the log's own tells constraints as if there were room
+    shown = replace(dialog.view(), system=composed.view.system)  # the log's own tells constraints as if there were room
+    return shown, ""
 
 
 def _repairs(attempts: list[Attempt], model: str) -> Iterator[Exchange]:

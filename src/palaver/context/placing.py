@@ -17,7 +17,7 @@ from palaver.context.ground import GONE
 from palaver.context.ledger import Ledger
 from palaver.context.limits import bytes_over
 from palaver.context.measure import Size
-from palaver.context.record.carried import begun, sources_of, united
+from palaver.context.record.carried import begun, sources_of, united, within
 from palaver.context.record.constraints import Constraints
 from palaver.context.record.facts import NOTHING, Facts, Said
 from palaver.context.record.recorder import Recorder
@@ -37,7 +37,6 @@ _SHARE = 4
 _FEW = 300
 """Tokens of constraints that have a place whatever the view has."""
 
-_ANY = 2**53
 _TOLD_BY_OTHERS = frozenset({"file", "plan", "repo map", "pending", "interrupted", ""})
 """Derived texts that stand for nothing that left."""
 
@@ -65,7 +64,7 @@ def untold(before: View, after: View) -> tuple[int, ...]:
 
     gone = [index for index, exchange in enumerate(before.exchanges) if left(exchange)]
     carried = _carried(after) if gone else ()
-    return tuple(index for index in gone if not _within(before.exchanges[index], carried))
+    return tuple(index for index in gone if not within(before.exchanges[index], carried))
 
 
 def carrying_on(before: View, after: View, ledger: Ledger) -> View:
@@ -112,7 +111,7 @@ def _left(before: View, after: View) -> tuple[tuple[Exchange, ...], bool]:
     """Give what a view leaves out that no text in it tells, what the one before carried unseen first; and whether there was something before it."""
     gone = untold(before, after)
     told_ = _carried(after) if before.carried else ()
-    unseen = (exchange for exchange in before.carried if not _within(exchange, told_))
+    unseen = (exchange for exchange in before.carried if not within(exchange, told_))
     left = (*unseen, *(before.exchanges[index] for index in gone))
     return left, begun(before, gone)
 
@@ -157,8 +156,8 @@ def placed(made: _Made, view: View, ledger: Ledger, room: Budget | None) -> tupl
     """
     books = ledger.reading(view)
     left, begins = _left(view, made.view)
-    told_of = {said.text for said in _known(left, books, begins=begins).rules}
-    rules = {said.text for said in unstated(made.view)} - told_of
+    facts = _known(left, books, begins=begins)
+    rules = {said.text for said in unstated(made.view)}.difference(said.text for said in facts.rules)
     if not left and not rules:
         return None
     base = view
@@ -169,7 +168,10 @@ def placed(made: _Made, view: View, ledger: Ledger, room: Budget | None) -> tupl
     bare = next((one for one in last.inserts if _is_line(one, head)), None)
     others = tuple(one for one in last.inserts if one is not bare)
     silent = _silent(made.view, rules, bare)
-    pattern = _pattern(books, head, (*silent, *left), bare, begins=begins or bool(silent))
+    if silent or bare is not None:
+        pattern = _pattern(books, head, (*silent, *left), bare)
+    else:
+        pattern = _insert(left, books.constraints.applied(facts), head, "notice")
     before = max(_place(base, view, left, last), 0 if bare is None else bare.before)
     for insert in _worded(pattern, made.view, books, needed=bool(left)):
         plan = replace(last, inserts=(*others, replace(insert, before=before, standing=same)))
@@ -202,10 +204,10 @@ def _silent(view: View, rules: AbstractSet[str], bare: Insert | None) -> tuple[E
     return tuple(found)
 
 
-def _pattern(books: Ledger, head: str, told_of: Sequence[Exchange], bare: Insert | None, *, begins: bool) -> Insert:
-    """Give the line alone, with all that is known of what it tells of, and whence; that of a plan goes on."""
+def _pattern(books: Ledger, head: str, told_of: Sequence[Exchange], bare: Insert | None) -> Insert:
+    """Give the line alone, with all that is known of what it tells of, and whence, where other texts know of something; that of a plan goes on."""
     known = Facts() if bare is None or bare.facts in {"", NOTHING} else Facts.from_json(bare.facts)
-    facts = _known(told_of, books, begins=begins or bare is not None, before=known)
+    facts = _known(told_of, books, begins=True, before=known)
     made = _insert(told_of, books.constraints.applied(facts), head, "notice")
     if bare is None:
         return made
@@ -216,9 +218,8 @@ def _worded(pattern: Insert, after: View, books: Ledger, *, needed: bool) -> Ite
     """Give the texts that could stand there, the one that says most first; the line alone only where it is needed."""
     facts, count = Facts.from_json(pattern.facts), books.meter.text
     share = books.meter.view(after).total // _SHARE
-    most = count(pattern.text) + max(
-        1 << max(share.bit_length() - 1, 0), _FEW
-    )  # in steps: it stands in front, and the view grows with every turn
+    step = 1 << max(share.bit_length() - 1, 0)  # it stands in front, and the view grows with every turn
+    most = count(pattern.text) + max(step, _FEW)
     only = Facts(rules=facts.rules, more={name: n for name, n in facts.more.items() if name == "rules"})
     for shown in (replace(only, goal=facts.goal), only):
         text = told(shown, pattern.text, most, count)
@@ -274,10 +275,3 @@ def _stands(exchange: Exchange, *, summarised: bool) -> bool:
 def _carried(view: View) -> tuple[Run, ...]:
     """Give the entries of which the facts go with a text of a view."""
     return tuple(united(run for block in _texts(view) if _carries(block) for run in block.sources))
-
-
-def _within(exchange: Exchange, told_: Sequence[Run]) -> bool:
-    return bool(told_) and all(
-        any(one.dialog == run.dialog and one.start <= run.start and run.stop <= one.stop for one in told_)
-        for run in _runs(exchange)
-    )

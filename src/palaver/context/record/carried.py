@@ -15,7 +15,7 @@ from palaver.log import Handle, Run, Span
 from palaver.messages import Role, Speaker
 from palaver.view import Exchange, Plan, View
 
-__all__ = ["begun", "carried", "sources_of", "united"]
+__all__ = ["begun", "carried", "sources_of", "united", "within"]
 
 
 def carried(view: View, plan: Plan, sources: Sources | None = None) -> Plan:
@@ -29,11 +29,11 @@ def carried(view: View, plan: Plan, sources: Sources | None = None) -> Plan:
     dropped = sorted({drop.index for drop in plan.drops if 0 <= drop.index < len(view.exchanges)})
     bare = [place for place, insert in enumerate(plan.inserts) if not insert.facts and not insert.standing]
     told = [run for insert in plan.inserts if insert.facts for run in insert.sources]
-    untold = [index for index in dropped if not _within(view.exchanges[index], told)]
+    untold = [index for index in dropped if not within(view.exchanges[index], told)]
     if not bare or not untold:
         return plan
     inserts = list(plan.inserts)
-    unseen = [exchange for exchange in view.carried if not _within(exchange, told)]
+    unseen = [exchange for exchange in view.carried if not within(exchange, told)]
     for place, indexes in _shared(untold, plan, bare).items():
         gone = [*unseen, *(view.exchanges[index] for index in indexes)]
         unseen = []
@@ -43,7 +43,7 @@ def carried(view: View, plan: Plan, sources: Sources | None = None) -> Plan:
     return replace(plan, inserts=tuple(inserts))
 
 
-def _within(exchange: Exchange, told: Sequence[Run]) -> bool:
+def within(exchange: Exchange, told: Sequence[Run]) -> bool:
     """Tell whether the facts of an exchange go with some text already."""
     runs: tuple[Span | Run, ...] = exchange.runs
     if exchange.derived:
