@@ -75,6 +75,8 @@ from errno import ENOENT
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from palaver.plurals import counted
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
@@ -245,7 +247,7 @@ class HasChildren(InvalidInput):
         """Say which dialog, and who stands on it."""
         self.dialog_id = dialog_id
         self.children = tuple(children)
-        super().__init__(f"Dialog {dialog_id} has {len(self.children)} others that grew from it.", hint=hint)
+        super().__init__(f"Dialog {dialog_id} has {counted(len(self.children), 'other')} that grew from it.", hint=hint)
 
 
 class InvalidHandle(InvalidInput):
@@ -710,7 +712,9 @@ class RepairFailed(AgentFailure):
 
     def __init__(self, error: str, retries: int, *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
         """Say what was wrong, and how often it was asked again."""
-        super().__init__(f"After {retries} repairs the answer is still refused: {error}", session=session, hint=hint)
+        super().__init__(
+            f"After {counted(retries, 'repair')} the answer is still refused: {error}", session=session, hint=hint
+        )
         self.error = error
         self.retries = retries
 
@@ -723,7 +727,7 @@ class StepsExhausted(AgentFailure):
     def __init__(self, steps: int, *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
         """Say how many rounds there were."""
         super().__init__(
-            f"After {steps} rounds of tools the model was asked for its answer and called tools again.",
+            f"After {counted(steps, 'round')} of tools the model was asked for its answer and called tools again.",
             session=session,
             hint=hint,
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from palaver.errors import InvalidInput, UnknownModel
 from palaver.ids import now
 from palaver.messages import Message, Usage
+from palaver.plurals import counted
 from palaver.tokens import price
 
 __all__ = ["Bill", "bill_of"]
@@ -66,8 +67,10 @@ class Bill:
         cached = f" ({self.cached:,} cached)" if self.cached else ""
         about = "about " if self.listed else ""
         dollars = f", {about}${self.dollars:.4f}" if self.dollars else ""
-        unpriced = f", {self.unpriced} answers without a known price" if self.unpriced and self.dollars else ""
-        return f"{self.read:,} tokens read{cached}, {self.written:,} written{dollars}{unpriced}"
+        unpriced = (
+            f", {counted(self.unpriced, 'answer')} without a known price" if self.unpriced and self.dollars else ""
+        )
+        return f"{counted(self.read, 'token')} read{cached}, {self.written:,} written{dollars}{unpriced}"
 
 
 def bill_of(usages: Iterable[Usage], model: str) -> Bill:

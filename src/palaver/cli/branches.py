@@ -13,6 +13,7 @@ from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output
 from palaver.errors import InvalidInput
 from palaver.log import BranchSummary
+from palaver.plurals import counted
 from palaver.session import Dialog, Rewind, Session, Side
 
 
@@ -118,7 +119,7 @@ def _undo(dialog: Dialog, *, yes: bool, json: bool) -> None:
             print_json({"dialog": None, "from": dialog.dialog_id, "to": left.dialog_id, "staying": said})
             return
         output().print(
-            f"Back to dialog {left.dialog_id[:12]}; {said} messages said since stay in {dialog.dialog_id[:12]}."
+            f"Back to dialog {left.dialog_id[:12]}; {counted(said, 'message said since stays', 'messages said since stay')} in {dialog.dialog_id[:12]}."
         )
         output().print("Nothing was written: --yes does it.")
         return

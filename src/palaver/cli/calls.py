@@ -17,6 +17,7 @@ from palaver.errors import NotFound
 from palaver.ids import DialogId
 from palaver.messages import Content, thaw
 from palaver.messages.said import words_of
+from palaver.plurals import counted
 from palaver.session import CallDifference, Difference, Invocations, ModelCall, Session, compare
 
 _WIDTH = 96
@@ -39,7 +40,9 @@ def run(
             table.add_column(name, justify="right" if name == "call" else "left", no_wrap=True)
         for call in calls:
             sent = call.sent
-            request = f"{sent['digest'][:12]} {sent['bytes']:,} bytes" if sent else "recorded by another program"
+            request = (
+                f"{sent['digest'][:12]} {counted(sent['bytes'], 'byte')}" if sent else "recorded by another program"
+            )
             table.add_row(
                 str(call.number),
                 datetime.fromtimestamp(call.at, UTC).strftime("%Y-%m-%d %H:%M:%S"),
@@ -84,7 +87,11 @@ def numbered(calls: Invocations, number: int) -> ModelCall:
         NotFound: There is none of this number.
     """
     if number > len(calls):
-        count = f"The dialog has {len(calls)} recorded calls." if len(calls) else "No call was recorded in this dialog."
+        count = (
+            f"The dialog has {counted(len(calls), 'recorded call')}."
+            if len(calls)
+            else "No call was recorded in this dialog."
+        )
         raise NotFound(str(number), what="call", hint=f"{count} `palaver calls` lists them.")
     return calls[number - 1]
 
@@ -134,9 +141,11 @@ def _print(found: CallDifference) -> None:
     for tool in found.tools:
         console.print(f"{tool[0]} tool {tool[1:]}")
     if found.broken is None:
-        console.print(f"The second request begins with all {found.kept} units of the first: the cached prefix holds.")
+        console.print(
+            f"The second request begins with the whole first ({counted(found.kept, 'unit')}): the cached prefix holds."
+        )
     else:
-        console.print(f"The cached prefix holds for {found.kept} units, then breaks:")
+        console.print(f"The cached prefix holds for {counted(found.kept, 'unit')}, then breaks:")
         console.print(f"  - {_cut(found.broken.decode())}", soft_wrap=True)
         console.print(f"  + {_cut(found.unit.decode()) or 'nothing'}", soft_wrap=True)
 

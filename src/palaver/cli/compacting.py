@@ -21,6 +21,7 @@ from palaver.context import POLICIES
 from palaver.errors import InvalidInput
 from palaver.ids import BlobId
 from palaver.models import connect_model
+from palaver.plurals import counted
 from palaver.session import CompactionPreview, Dialog, Session
 from palaver.session.compaction.preview import place_of
 from palaver.store import Store
@@ -211,12 +212,14 @@ def _undo(dialog: Dialog, *, json: bool) -> int:
 def lines_of(made: CompactionPreview) -> list[str]:
     """Give a preview for people."""
     gone = sum(one.messages for one in made.omitted)
+    by = f"{made.composed.plan.policy}, then the last resort" if made.composed.fallback else made.policy
     lines = [
-        f"{made.tokens_before:,} tokens -> {made.tokens_after:,} (policy {made.policy}); {gone} messages leave the view, none the log."
+        f"{made.tokens_before:,} tokens -> {made.tokens_after:,} (policy {by}); {counted(gone, 'message leaves', 'messages leave')} the view, none the log."
     ]
     lines += [f"  {said}" for said in _dwelt_on(made)]
     places = [
-        f"  - {place_of(one)}: {one.reason.value.replace('_', ' ')}, {one.messages} messages" for one in made.omitted
+        f"  - {place_of(one)}: {one.reason.value.replace('_', ' ')}, {counted(one.messages, 'message')}"
+        for one in made.omitted
     ]
     places += [f"  - {place}: shown in part" for place in made.shortened]
     lines += places if len(places) <= _SHOWN else [*places[:_SHOWN], f"  … {len(places) - _SHOWN} more"]
@@ -236,9 +239,11 @@ def _dwelt_on(made: CompactionPreview) -> Iterator[str]:
     """Say what stays because of the focus, what does not although it is named, and which words name nothing."""
     if made.kept:
         more = f", of {made.found}; there is no room for more" if made.kept < made.found else ""
-        yield f"{made.kept} exchanges with {made.focus!r} stay as they are{more}."
+        named = f"with {made.focus!r}"
+        yield f"{counted(made.kept, f'exchange {named} stays as it is', f'exchanges {named} stay as they are')}{more}."
     elif made.found:
-        yield f"{made.found} exchanges hold a word of {made.focus!r}; there is no room for any of them."
+        room = f"a word of {made.focus!r}; there is no room for"
+        yield f"{counted(made.found, f'exchange holds {room} it', f'exchanges hold {room} any of them')}."
     elif made.focus:
         yield f"Nothing that the model sees now holds a word of {made.focus!r}."
     if made.missing and made.found:

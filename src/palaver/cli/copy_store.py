@@ -13,6 +13,7 @@ from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output
 from palaver.errors import InvalidInput
+from palaver.plurals import counted
 from palaver.store import Store, open_store
 from palaver.store.copying import Copied, copy_store
 
@@ -58,12 +59,12 @@ def _copy(source: Store, target: Store, *, hidden: bool) -> Copied:
 
 def _print(copied: Copied) -> None:
     console = output()
-    held = (
-        f"sessions {copied.sessions:,}, dialogs {copied.dialogs:,}, entries {copied.entries:,} ({copied.bytes:,} bytes)"
-    )
+    held = f"sessions {copied.sessions:,}, dialogs {copied.dialogs:,}, entries {copied.entries:,} ({counted(copied.bytes, 'byte')})"
     console.print(f"{held}, payloads {copied.blobs:,}; entries written {copied.written:,}")
     if copied.others:
-        console.print(f"The target holds {copied.others:,} other sessions, which were left alone.")
+        console.print(
+            f"The target holds {counted(copied.others, 'other session, which was', 'other sessions, which were')} left alone."
+        )
     console.print(f"from  {copied.digest[:_DIGITS]}")
     console.print(f"to    {copied.found[:_DIGITS]}")
     console.print("equal" if copied.equal else "NOT equal:", style="" if copied.equal else "red")

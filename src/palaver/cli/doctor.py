@@ -18,6 +18,7 @@ from palaver.cli.sweep import found_strays, row_of, size_of, tell_strays
 from palaver.errors import StoreDamaged, UnknownSession
 from palaver.ids import DialogId, SessionId
 from palaver.log import Handle
+from palaver.plurals import counted
 from palaver.session import Session
 from palaver.store import Store
 from palaver.transcripts import (
@@ -223,7 +224,7 @@ def _print(diagnosis: Diagnosis, *, every: bool) -> None:
     for finding in shown if every else shown[:_SHOWN]:
         console.print(f"    {finding.place}: {finding.what}{_whom(finding)}", soft_wrap=True)
     if not every and len(shown) > _SHOWN:
-        console.print(f"    … {len(shown) - _SHOWN} more faults: --all lists everything")
+        console.print(f"    … {counted(len(shown) - _SHOWN, 'more fault')}: --all lists everything")
     if diagnosis.valid:
         valid = ", ".join(f"{name} {'valid' if fine else 'INVALID'}" for name, fine in diagnosis.valid.items())
         console.print(f"  the next request, as palaver sends it, in form: {valid}", soft_wrap=True)
@@ -236,9 +237,9 @@ def _extent(diagnosis: Diagnosis) -> str:
         return "It cannot be read as a whole."
     if not diagnosis.valid:
         lost = f", {diagnosis.unreachable:,} of them cannot be read" if diagnosis.unreachable else ""
-        return f"{diagnosis.total:,} records{lost}."
+        return f"{counted(diagnosis.total, 'record')}{lost}."
     lost = f", {diagnosis.unreachable:,} of them unreachable" if diagnosis.unreachable else ", all reachable"
-    return f"{diagnosis.total:,} entries in {diagnosis.dialogs} dialogs{lost}."
+    return f"{counted(diagnosis.total, 'entry')} in {counted(diagnosis.dialogs, 'dialog')}{lost}."
 
 
 def _whom(finding: Finding) -> str:

@@ -18,6 +18,7 @@ from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output
 from palaver.errors import InvalidInput
+from palaver.plurals import counted
 from palaver.session import Session
 from palaver.session.erasure import (
     ErasurePreview,
@@ -247,8 +248,8 @@ def _show(found: ErasurePreview, *, json: bool) -> None:
         return
     console = output()
     console.print(
-        f"Would erase {found.entries:,} entries ({found.messages:,} messages) of {len(found.sessions)} sessions and {len(found.dialogs)} dialogs "
-        "as a whole; nothing was written."
+        f"Would erase {counted(found.entries, 'entry')} ({counted(found.messages, 'message')}) of {counted(len(found.sessions), 'session')} "
+        f"and {counted(len(found.dialogs), 'dialog')} as a whole; nothing was written."
     )
     _list("leaving a tombstone", map(str, found.tombstones))
     _list("losing what was made of erased entries", map(str, found.touched))
@@ -256,7 +257,7 @@ def _show(found: ErasurePreview, *, json: bool) -> None:
         f"  payloads named by them: {found.blobs:,} (those that something else names stay); sources: {found.sources:,}"
     )
     _list("files that would be deleted", found.files)
-    _list("staying, and repeating erased lines word for word", map(str, found.quoted))
+    _list("staying, and repeating a line of what is erased, or a word with digits in it", map(str, found.quoted))
     console.print("Give --yes to do it.")
 
 
@@ -273,9 +274,12 @@ def _told(receipts: tuple[Receipt, ...], *, json: bool) -> int:
             print_json(one.to_dict())
             continue
         output().print(
-            f"Erased {one.entries:,} entries of {len(one.sessions)} sessions and {len(one.dialogs)} dialogs as a whole; {len(one.tombstones):,} "
-            f"tombstones, {len(one.blobs):,} payloads, {len(one.sources):,} sources, {one.files:,} files. Receipt {one.id}."
+            f"Erased {counted(one.entries, 'entry')} of {counted(len(one.sessions), 'session')} and {counted(len(one.dialogs), 'dialog')} "
+            f"as a whole; {counted(len(one.tombstones), 'tombstone')}, {counted(len(one.blobs), 'payload')}, "
+            f"{counted(len(one.sources), 'source')}, {counted(one.files, 'file')}. Receipt {one.id}."
         )
+        _list("summaries and records that went with it", one.summaries)
+        _list("of these, told anew by code from the entries that stand", one.retold)
         for words in one.beyond:
             output().print(f"  out of reach: {words}")
         for words in one.pending:
@@ -288,7 +292,7 @@ def _told(receipts: tuple[Receipt, ...], *, json: bool) -> int:
 def _say(verdict: Verdict, *, listed: bool) -> None:
     console = output()
     given = datetime.fromtimestamp(verdict.receipt.at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-    told = f" ({given}, {verdict.receipt.entries:,} entries)" if listed else ""
+    told = f" ({given}, {counted(verdict.receipt.entries, 'entry')})" if listed else ""
     console.print(f"Receipt {verdict.receipt.id} {'holds' if verdict.holds else 'does NOT hold'}{told}.")
     for title, lines in (("problem", verdict.problems), ("note", verdict.notes), ("pending", verdict.pending)):
         for line in lines:

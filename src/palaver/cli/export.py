@@ -19,6 +19,7 @@ from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors
 from palaver.errors import StoreReadOnly
 from palaver.ids import SessionId
+from palaver.plurals import counted
 from palaver.session import Session
 from palaver.store import Store
 from palaver.store.erasing import Erasing
@@ -62,7 +63,9 @@ def run(
             row = {"file": None if target is None else str(target), "form": to, "bytes": size}
             print_json(row | {"session": found.session_id, "report": report}, aside=target is None)
         elif report:
-            errors().print(f"{len(report)} things are held otherwise than recorded; the first: {report[0]}")
+            errors().print(
+                f"{counted(len(report), 'thing is', 'things are')} held otherwise than recorded; the first: {report[0]}"
+            )
     return Exit.OK
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.progress import Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
@@ -18,6 +18,7 @@ from palaver.cli.surroundings import errors, output, visible
 from palaver.errors import Erased, InvalidInput, MissingStore, PalaverError, UnsupportedTranscript
 from palaver.formats.events import Loss
 from palaver.log.redaction import PatternRedactor
+from palaver.plurals import counted
 from palaver.store import Store
 from palaver.store.redacting import redacting
 from palaver.transcripts import Imported, Importer, import_bundle_file, in_order, is_bundle, losses_by_code
@@ -57,10 +58,10 @@ def run(
     with opened(store, create=True) as target:
         for path in ordered:
             with _progress(hidden=json) as progress:
-                task = progress.add_task(visible(path.name), total=None, records=0)
+                task = progress.add_task(visible(path.name), total=None, records="")
 
                 def shown(count: int, progress: Progress = progress, task: TaskID = task) -> None:
-                    progress.update(task, records=count)
+                    progress.update(task, records=counted(count, "record"))
 
                 importer = Importer(
                     target, keep_source=source, subject=subject, progress=shown, redactor=redactor, again=again
@@ -182,21 +183,21 @@ def _progress(*, hidden: bool) -> Progress:
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
-        TextColumn("{task.fields[records]:,} records"),
+        TextColumn("{task.fields[records]}"),
     )
     console = errors()
     hidden = hidden or not console.is_terminal
     return Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=hidden)
 
 
-def _say(progress: Progress, row: dict[str, object], *, json: bool, all_losses: bool) -> None:
+def _say(progress: Progress, row: Mapping[str, Any], *, json: bool, all_losses: bool) -> None:
     if json:
         print_json(row)
         return
     console = progress.console if progress.console.is_terminal else output()
     console.print(
-        f"{row['outcome']:<9} {str(row['session'])[:12]}  {row['name']}  ({row['format']}: {row['records']:,} records, "
-        f"{row['messages']:,} messages, {row['dialogs']} dialogs; {row['entries']:,} entries written)"
+        f"{row['outcome']:<9} {str(row['session'])[:12]}  {row['name']}  ({row['format']}: {counted(row['records'], 'record')}, "
+        f"{counted(row['messages'], 'message')}, {counted(row['dialogs'], 'dialog')}; {counted(row['entries'], 'entry')} written)"
     )
     lost = row["lost"]
     if not isinstance(lost, list) or not lost:

@@ -25,6 +25,7 @@ from palaver.errors import InvalidInput
 from palaver.lab import STAND_INS, Settings, ShownCall, Table, retention, run_lab, shown
 from palaver.lab import Progress as Far
 from palaver.lab.report import Report
+from palaver.plurals import counted
 from palaver.transcripts.markdown import markdown
 
 _ALL = "all"
@@ -257,7 +258,7 @@ def _folder(out: Path | None) -> Iterator[Path]:
 def _progress(*, hidden: bool) -> Iterator[Callable[[Far], None]]:
     console = errors()
     columns = (
-        TextColumn("{task.fields[files]:,} files, {task.fields[sessions]:,} sessions"),
+        TextColumn("{task.fields[files]}, {task.fields[sessions]}"),
         BarColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
@@ -265,15 +266,15 @@ def _progress(*, hidden: bool) -> Iterator[Callable[[Far], None]]:
     )
     bar = Progress(*columns, console=console, transient=True, disable=hidden or not console.is_terminal)
     with bar:
-        task = bar.add_task("", total=None, files=0, sessions=0)
+        task = bar.add_task("", total=None, files=counted(0, "file"), sessions=counted(0, "session"))
 
         def far(progress: Far) -> None:
             bar.update(
                 task,
                 total=progress.all,
                 completed=progress.done,
-                files=progress.files,
-                sessions=progress.sessions,
+                files=counted(progress.files, "file"),
+                sessions=counted(progress.sessions, "session"),
                 description=visible(progress.file),
             )
 
@@ -310,5 +311,5 @@ def _about(found: ShownCall) -> None:
             console.print(f"  note: {note}")
     if row.references:
         console.print(
-            f"The response refers to {row.references} things said before: {row.in_view} in view, {row.reached} within a lookup."
+            f"The response refers to {counted(row.references, 'thing')} said before: {row.in_view} in view, {row.reached} within a lookup."
         )

@@ -9,6 +9,7 @@ from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output, visible
 from palaver.lab import Retention
+from palaver.plurals import counted
 
 __all__ = ["say_evidence"]
 
@@ -26,7 +27,7 @@ def say_evidence(found: Retention, *, json: bool) -> int:
 
 def _say(found: Retention) -> None:
     console = output()
-    console.print(f"{found.histories:,} histories, {found.questions:,} questions.")
+    console.print(f"{counted(found.histories, 'history')}, {counted(found.questions, 'question')}.")
     views = _grid("in view at the end", "questions", "turns", "recall_any", "recall_all", "answers")
     for row in found.rows:
         name = row.policy if row.status == "ok" else f"{row.policy} ({row.status})"
@@ -36,7 +37,7 @@ def _say(found: Retention) -> None:
     console.print(views)
     for level, formulas in found.search.items():
         depths = next(iter(formulas.values()))
-        search = _grid(f"search, {level} ({found.scored[level]:,} questions)", *(f"@{k}" for k in depths))
+        search = _grid(f"search, {level} ({counted(found.scored[level], 'question')})", *(f"@{k}" for k in depths))
         for name, means in formulas.items():
             search.add_row(_NAMES[name], *map(_figure, means.values()))
         console.print(search)

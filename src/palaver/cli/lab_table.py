@@ -10,6 +10,7 @@ from rich.table import Table as Grid
 
 from palaver.cli.surroundings import errors, output, visible
 from palaver.lab import COMPARED, DEFAULT, EVIDENCE_FRONT, FRONT, PolicyRow, Problem, Run, Score, Table, short_names
+from palaver.plurals import counted
 
 __all__ = ["FAULTS", "place_of", "say_table"]
 
@@ -28,7 +29,7 @@ def say_table(found: Table, out: Path | None) -> None:
     console = output()
     run = found.run
     console.print(
-        f"{found.sessions:,} sessions, {run.model}, window {run.window:,}"
+        f"{counted(found.sessions, 'session')}, {run.model}, window {run.window:,}"
         + (f", budget {run.budget:,}" if run.budget else "")
         + f"; bills a session in {'dollars' if run.currency == 'USD' else run.currency}."
     )
@@ -161,7 +162,9 @@ def _problems(found: Table) -> None:
     for kind, count in sorted(kinds.items()):
         some = [problem for problem in found.problems if problem.kind == kind]
         if kind not in FAULTS and kind != "no price":
-            console.print(f"{kind}: {count:,} of {found.sessions:,} sessions ({_some(some)}). {_general(kind)}")
+            console.print(
+                f"{kind}: {count:,} of {counted(found.sessions, 'session')} ({_some(some)}). {_general(kind)}"
+            )
             continue
         for problem in some[:_PROBLEMS]:
             console.print(f"{kind}: {place_of(problem)}{problem.text}", style="yellow")

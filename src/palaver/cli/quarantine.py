@@ -11,6 +11,7 @@ from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output
 from palaver.log import Handle
+from palaver.plurals import counted
 from palaver.session import Session
 from palaver.store import Store
 
@@ -57,7 +58,7 @@ def _set(
 
 
 def _words(dialogs: int, *, undo: bool) -> str:
-    where = f"in {dialogs} dialog{'s' if dialogs != 1 else ''}"
+    where = f"in {counted(dialogs, 'dialog')}"
     if undo:
         return f"shown again {where}."
     return f"set aside {where}; --undo shows it again." if dialogs else "set aside already."

@@ -13,6 +13,7 @@ from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, write
 from palaver.context import RepoMap
+from palaver.plurals import counted
 from palaver.repomap import Drawing, plain
 from palaver.session import Session
 
@@ -83,6 +84,6 @@ def _data(drawing: Drawing) -> dict[str, object]:
 
 
 def _about(drawing: Drawing) -> str:
-    shown = f"{drawing.definitions:,} of {drawing.of_definitions:,} definitions, files: {len(drawing.files):,} of {drawing.of_files:,}"
+    shown = f"{drawing.definitions:,} of {counted(drawing.of_definitions, 'definition')}, files: {len(drawing.files):,} of {drawing.of_files:,}"
     left_out = "; ".join(f"{count:,} {why}" for why, count in drawing.left_out.items())
-    return f"{drawing.tokens:,} tokens: {shown}." + (f" Not looked at: {left_out}." if left_out else "")
+    return f"{counted(drawing.tokens, 'token')}: {shown}." + (f" Not looked at: {left_out}." if left_out else "")

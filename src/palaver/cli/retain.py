@@ -12,6 +12,7 @@ from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output
 from palaver.errors import InvalidInput
+from palaver.plurals import counted
 from palaver.session import Session
 from palaver.session.erasure.retention import Retained, RetentionPlan, age_of, retain, retention
 from palaver.store import SessionRecord, open_store
@@ -105,7 +106,7 @@ def _show(plan: RetentionPlan, *, json: bool) -> None:
         return
     console = output()
     console.print(
-        f"Would put {len(plan.to_trash):,} sessions into the trash and erase {len(plan.to_erase):,}; nothing was written."
+        f"Would put {counted(len(plan.to_trash), 'session')} into the trash and erase {len(plan.to_erase):,}; nothing was written."
     )
     for title, records in (("to trash", plan.to_trash), ("to erase", plan.to_erase)):
         for record in records[:_SHOWN]:
@@ -125,7 +126,8 @@ def _told(done: Retained, *, json: bool) -> int:
         print_json({"trashed": list(done.trashed), "receipts": receipts, "kept": kept})
     else:
         output().print(
-            f"{len(done.trashed):,} sessions are in the trash now; {len(done.receipts):,} were erased, {len(done.kept):,} stay."
+            f"{counted(len(done.trashed), 'session is', 'sessions are')} in the trash now; "
+            f"{counted(len(done.receipts), 'was', 'were')} erased, {counted(len(done.kept), 'stays', 'stay')}."
         )
         for receipt in done.receipts:
             output().print(f"  receipt {receipt.id}")

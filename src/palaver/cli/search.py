@@ -13,6 +13,7 @@ from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output, visible
 from palaver.errors import StoreReadOnly
 from palaver.ids import SessionId
+from palaver.plurals import counted
 from palaver.session import Session, searchable
 from palaver.store import Store
 from palaver.store.text import words
@@ -54,7 +55,10 @@ def _index(store: Store, within: SessionId | None) -> None:
         store.index(searchable, session_id=within)
     except StoreReadOnly:
         if lag := store.index_lag():
-            errors().print(f"The store may only be read: its {lag:,} newest entries are not searched.", style="yellow")
+            errors().print(
+                f"The store may only be read: its {counted(lag, 'newest entry is', 'newest entries are')} not searched.",
+                style="yellow",
+            )
 
 
 def _marked(snippet: str) -> Text:

@@ -13,6 +13,7 @@ from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, output
 from palaver.errors import InvalidInput, StoreDamaged
+from palaver.plurals import counted
 from palaver.session.erasure.retention import age_of
 from palaver.store import Store, open_store
 from palaver.store.erasing import Stray
@@ -66,7 +67,7 @@ def row_of(stray: Stray) -> dict[str, object]:
 def list_strays(title: str, strays: Sequence[Stray]) -> None:
     """Print the first of some payloads, and how many more there are."""
     for stray in strays[:_SHOWN]:
-        output().print(f"  {title}: {stray.blob_id} ({stray.size:,} bytes)", soft_wrap=True)
+        output().print(f"  {title}: {stray.blob_id} ({counted(stray.size, 'byte')})", soft_wrap=True)
     if len(strays) > _SHOWN:
         output().print(f"  {title}: … {len(strays) - _SHOWN:,} more (--json lists them)")
 
@@ -82,8 +83,9 @@ def found_strays(store: Store) -> tuple[Stray, ...]:
 def tell_strays(strays: Sequence[Stray]) -> None:
     """Print which payloads nothing names; nothing where there are none."""
     if strays:
+        size = f"({counted(size_of(strays), 'byte')})"
         output().print(
-            f"{len(strays):,} payloads ({size_of(strays):,} bytes) are named by nothing; `palaver sweep STORE` removes what no writer can need.",
+            f"{counted(len(strays), f'payload {size} is', f'payloads {size} are')} named by nothing; `palaver sweep STORE` removes what no writer can need.",
             soft_wrap=True,
         )
         list_strays("named by nothing", strays)
@@ -103,7 +105,7 @@ def _show(plan: SweepPlan, *, json: bool) -> None:
         return
     console = output()
     console.print(
-        f"Would remove {len(plan.strays):,} payloads ({plan.size:,} bytes) that nothing names; nothing was written."
+        f"Would remove {counted(len(plan.strays), 'payload')} ({counted(plan.size, 'byte')}) that nothing names; nothing was written."
     )
     list_strays("to remove", plan.strays)
     list_strays("stays, may be being written", plan.younger)
@@ -118,9 +120,11 @@ def _told(done: Swept, *, json: bool) -> int:
         stay = {"kept": list(done.kept), "left": list(done.left)}
         print_json({"removed": removed, "bytes": size, **stay, "pending": list(done.pending)})
     else:
-        output().print(f"Removed {len(done.removed):,} payloads ({size:,} bytes).")
+        output().print(f"Removed {counted(len(done.removed), 'payload')} ({counted(size, 'byte')}).")
         if done.kept:
-            output().print(f"  {len(done.kept):,} stay: something names them now, or they were put again.")
+            output().print(
+                f"  {counted(len(done.kept), 'stays: something names it now, or it was', 'stay: something names them now, or they were')} put again."
+            )
         for words in done.pending:
             errors().print(f"  pending: {words}")
     return Exit.FOUND if done.pending else Exit.OK

@@ -13,6 +13,7 @@ from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
 from palaver.cli.surroundings import output, store_url
 from palaver.cli.sweep import found_strays, row_of, size_of, tell_strays
+from palaver.plurals import counted
 from palaver.session import Session, searchable
 from palaver.store import open_store
 from palaver.store.erasing import Stray
@@ -61,7 +62,7 @@ def _sum_up(run: Verification, strays: Sequence[Stray], *, json: bool) -> None:
         loose = {"strays": len(strays), "stray_bytes": size_of(strays)}
         print_json({**counts, "bytes": run.size, **loose, "faults": run.faults, "sound": not run.faults})
         return
-    told = ", ".join(f"{count:,} {name}" for name, count in counts.items())
-    verdict = "everything follows" if not run.faults else f"{run.faults:,} faults"
+    told = ", ".join(map(counted, counts.values(), ("session", "dialog", "entry", "payload")))
+    verdict = "everything follows" if not run.faults else counted(run.faults, "fault")
     output().print(f"{told}: {verdict}.", soft_wrap=True)
     tell_strays(strays)

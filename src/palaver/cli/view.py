@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -22,6 +22,7 @@ from palaver.context.triggers import held
 from palaver.errors import InvalidInput, NotFound
 from palaver.ids import BlobId, DialogId
 from palaver.log.redaction import PatternRedactor
+from palaver.plurals import counted
 from palaver.session import Session
 from palaver.session.calls.booking import Books, rates_of
 from palaver.session.compaction.preview import place_of
@@ -200,7 +201,7 @@ def _check(store: Store, dialog_id: DialogId, at: int | None) -> None:
         raise NotFound(f"{dialog_id[:12]}:{at}", what="entry", hint=f"The newest entry of this dialog is {newest}.")
 
 
-def _omitted(view: View) -> Iterator[dict[str, object]]:
+def _omitted(view: View) -> Iterator[dict[str, Any]]:
     for gone in view.omissions:
         yield {
             "place": place_of(gone),
@@ -255,13 +256,13 @@ def _exchange(exchange: Exchange) -> list[dict[str, object]]:
 def _explain(seen: _Seen, request: Request | None) -> None:
     console = errors()
     rows = list(_omitted(seen.view))
-    console.print(f"\n{seen.tokens:,} of {seen.before:,} tokens (estimated for {seen.model}) are in the view.")
+    console.print(f"\n{seen.tokens:,} of {counted(seen.before, 'token')} (estimated for {seen.model}) are in the view.")
     if not rows:
         console.print("Nothing is left out.")
     for reason, count in Counter(str(row["reason"]) for row in rows).most_common():
         console.print(f"{count:>6} x {reason.replace('_', ' ')}")
     for row in rows:
-        size = f", {row['messages']} messages, {row['bytes']:,} bytes" if row.get("bytes") else ""
+        size = f", {counted(row['messages'], 'message')}, {counted(row['bytes'], 'byte')}" if row.get("bytes") else ""
         console.print(f"  {row['place']}: {str(row['reason']).replace('_', ' ')} by {row['by']}{size}")
     for note in seen.notes:
         console.print(f"  note: {note}")

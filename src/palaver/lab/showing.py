@@ -14,6 +14,7 @@ from palaver.lab.replay import Step
 from palaver.lab.results import CallRow, Problem, Run
 from palaver.lab.sessions import Session, measured
 from palaver.lab.settings import Settings, entrant_of
+from palaver.plurals import counted
 from palaver.store import SessionRecord
 from palaver.tokens import counter
 from palaver.transcripts.sources import file_digest
@@ -78,7 +79,7 @@ def shown(settings: Settings, session: str, call: int) -> ShownCall:
             raise InvalidInput(
                 f"The policy failed before call {call}: {each.replay.error}.", hint="Show an earlier call."
             )
-    raise NotFound(f"{key}:{call}", what="call", hint=f"The session has {one.row.calls} calls.")
+    raise NotFound(f"{key}:{call}", what="call", hint=f"The session has {counted(one.row.calls, 'call')}.")
 
 
 def _found(paths: tuple[Path, ...], session: str) -> tuple[Loaded, str]:

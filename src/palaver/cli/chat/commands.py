@@ -17,6 +17,7 @@ from palaver.cli.chat.talk import Talk
 from palaver.cli.recall import recalled
 from palaver.errors import InvalidInput, ModelCallFailed, NotFound
 from palaver.messages import Message, Role, ToolCallContent
+from palaver.plurals import counted
 from palaver.session import Dialog
 from palaver.session.branches.rewinding import Rewind
 
@@ -98,17 +99,16 @@ def agreed(at: At, question: str) -> bool:
 
 def _fork(at: At, words: str) -> None:
     before = at.talk.branch
-    dialog = at.talk.fork(words)
-    at.screen.note(
-        f"On the branch {at.talk.branch!r} now, with all {len(dialog.messages)} messages. /switch {before} goes back."
-    )
+    count = len(at.talk.fork(words).messages)
+    held = f"{'all ' if count > 1 else ''}{counted(count, 'message')}"
+    at.screen.note(f"On the branch {at.talk.branch!r} now, with {held}. /switch {before} goes back.")
 
 
 def _switch(at: At, words: str) -> None:
     if not words:
         raise InvalidInput("/switch needs the name of a branch.", hint="/tree lists them.")
     dialog = at.talk.switch(words)
-    at.screen.note(f"On the branch {at.talk.branch!r} now: {len(dialog.messages)} messages.")
+    at.screen.note(f"On the branch {at.talk.branch!r} now: {counted(len(dialog.messages), 'message')}.")
     tail = dialog.tail
     if tail is not None:
         at.screen.note(f"  the last: {_gist(tail)}")
@@ -130,12 +130,12 @@ def _rewind(at: At, words: str) -> None:
         at.screen.note(text)
     for told in _done_since(cut.looked):
         at.screen.note(told)
-    if not agreed(at, f"Rewind {len(cut.gone)} messages?"):
+    if not agreed(at, f"Rewind {counted(len(cut.gone), 'message')}?"):
         return
     before = at.talk.branch
     at.talk.rewind(cut)
     at.screen.note(
-        f"On the branch {at.talk.branch!r} now, with {cut.kept} messages. Nothing is lost: /switch {before} goes back."
+        f"On the branch {at.talk.branch!r} now, with {counted(cut.kept, 'message')}. Nothing is lost: /switch {before} goes back."
     )
 
 

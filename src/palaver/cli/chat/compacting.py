@@ -9,6 +9,7 @@ from palaver.cli.chat.screen import Screen, one_line
 from palaver.cli.chat.talk import Talk
 from palaver.cli.compacting import HOLDS, lines_of
 from palaver.errors import InvalidInput, PalaverError
+from palaver.plurals import counted
 from palaver.session import CompactionPreview
 from palaver.session.calls.composing import tokens_of
 
@@ -49,7 +50,7 @@ def compact(talk: Talk, screen: Screen, focus: str, agreed: Callable[[str], bool
     for line in lines[:_LINES]:
         screen.note(line)
     if len(lines) > _LINES:
-        screen.note(f"  … {len(lines) - _LINES} more lines")
+        screen.note(f"  … {counted(len(lines) - _LINES, 'more line')}")
     if agreed("Compact?"):
         made.approve()
         screen.note(f"Compacted: {_done(made)}. /undo takes it back.")

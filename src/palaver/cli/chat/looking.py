@@ -12,6 +12,7 @@ from palaver.cli.chat.screen import one_line
 from palaver.cli.chat.talk import Talk
 from palaver.log import MessageEntry, decode_entry
 from palaver.messages import thaw
+from palaver.plurals import counted
 from palaver.session.calls.composing import tokens_of
 from palaver.session.compaction.attempts import summaries_of
 from palaver.tools import Toolbox
@@ -43,7 +44,7 @@ def tree_lines_of(talk: Talk) -> Iterator[str]:
         own = talk.store.last(node.dialog_id).number
         how = f", {node.inherited} of them from {names.get(node.parent_id, 'elsewhere')}" if node.parent_id else ""
         mark = "*" if node.dialog_id == here else " "
-        yield f"{mark} {'  ' * depth}{name} ({node.dialog_id[:8]}): {node.inherited + own} messages{how}"
+        yield f"{mark} {'  ' * depth}{name} ({node.dialog_id[:8]}): {counted(node.inherited + own, 'message')}{how}"
         waiting += [(depth + 1, child) for child in reversed(below.get(node.dialog_id, []))]
 
 
@@ -63,9 +64,13 @@ def view_of(talk: Talk, call: int | None) -> Iterator[str]:
     view = dialog.view(agent.context_manager, agent.budget, model=agent.model)
     yield "".join(markdown(talk.held.record, view)).rstrip()
     yield ""
-    left = f"; {len(view.omissions)} stretches are left out" if view.omissions else "; nothing is left out"
+    left = (
+        f"; {counted(len(view.omissions), 'stretch is', 'stretches are')} left out"
+        if view.omissions
+        else "; nothing is left out"
+    )
     calls = len(dialog.invocations)
-    yield f"{tokens_of(view, agent.model):,} tokens (estimated){left}. Calls of the model so far: {calls} (/view --call N)."
+    yield f"{counted(tokens_of(view, agent.model), 'token')} (estimated){left}. Calls of the model so far: {calls} (/view --call N)."
 
 
 def cost_lines(talk: Talk) -> Iterator[str]:
@@ -84,7 +89,7 @@ def cost_lines(talk: Talk) -> Iterator[str]:
     rows = {**by_model, f"of them on {talk.branch!r}": branch}
     width = max(len(name) for name in rows)
     for name, bill in rows.items():
-        yield f"{name:<{width}}  {bill.answers} answers: {bill}"
+        yield f"{name:<{width}}  {counted(bill.answers, 'answer')}: {bill}"
     if any(bill.unpriced and not bill.dollars for bill in by_model.values()):
         yield "Where no dollars stand, neither the provider nor the price list has a price."
 
@@ -115,4 +120,4 @@ def session_lines(talk: Talk) -> Iterator[str]:
         messages = sum(talk.store.last(node.dialog_id).number for node in talk.store.nodes(record.session_id))
         when = datetime.fromtimestamp(record.updated_at or record.created_at, UTC).strftime("%Y-%m-%d %H:%M")
         mark = "*" if record.session_id == here else " "
-        yield f"{mark} {record.session_id[:12]}  {when}  {messages:>6,} messages  {record.name}"
+        yield f"{mark} {record.session_id[:12]}  {when}  {counted(messages, 'message ', 'messages'):>15}  {record.name}"

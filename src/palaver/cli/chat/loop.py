@@ -17,6 +17,7 @@ from palaver.cli.outcome import Exit, exit_code
 from palaver.cli.surroundings import data_folder
 from palaver.errors import PalaverError
 from palaver.messages import Message, Role
+from palaver.plurals import counted
 
 __all__ = ["Chat", "lines_for", "signals_end_it"]
 
@@ -117,7 +118,7 @@ class Chat:
             )
         elif session is not None:
             self._screen.note(
-                f"{session.name} ({session.session_id[:12]}), branch {talk.branch}, {len(talk.dialog.messages)} messages, "
+                f"{session.name} ({session.session_id[:12]}), branch {talk.branch}, {counted(len(talk.dialog.messages), 'message')}, "
                 f"with {talk.spec or talk.agent.model}."
             )
             self._recall()
@@ -140,7 +141,7 @@ class Chat:
                 self._screen.note(f"> {one_line(message.text_content())}")
             else:
                 lines = message.text_content().splitlines()
-                more = [f"… {len(lines) - _RECALLED} more lines"] if len(lines) > _RECALLED else []
+                more = [f"… {counted(len(lines) - _RECALLED, 'more line')}"] if len(lines) > _RECALLED else []
                 self._screen.note("\n".join([*lines[:_RECALLED], *more]))
 
     def _leave(self) -> None:

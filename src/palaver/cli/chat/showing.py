@@ -18,6 +18,7 @@ from palaver.cli.bill import bill_of
 from palaver.cli.chat.screen import Screen, one_line
 from palaver.messages import ImageContent, ToolResultContent
 from palaver.models import BlockEvent, TextDelta, ThinkingDelta, ToolCallDelta
+from palaver.plurals import counted
 
 __all__ = ["Showing"]
 
@@ -150,7 +151,9 @@ def _shown(result: ToolResultContent) -> list[str]:
     lines = text[: _LINES * _WIDTH * 4].splitlines()
     shown = [line if len(line) <= _WIDTH else f"{line[:_WIDTH]}…" for line in lines[:_LINES]]
     if not isinstance(result.content, str):
-        shown += [f"[{len(part.images)} image(s)]" for part in result.content if isinstance(part, ImageContent)]
+        shown += [
+            f"[{counted(len(part.images), 'image')}]" for part in result.content if isinstance(part, ImageContent)
+        ]
     if len(lines) > _LINES or len(text) > _LINES * _WIDTH * 4:
         shown.append(f"… {len(text):,} characters in all; the model sees what the tool gave")
     return shown

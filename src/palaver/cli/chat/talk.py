@@ -15,6 +15,7 @@ from palaver.log import Handle, MessageEntry, Node, child_of, decode_entry
 from palaver.messages import Message, Role, ToolCallContent
 from palaver.models import Provider, connect_model
 from palaver.models.retry import Retry
+from palaver.plurals import counted
 from palaver.session import Dialog, Session
 from palaver.session.branches.rewinding import REWIND, Rewind
 from palaver.store import Store
@@ -197,7 +198,7 @@ class Talk:
         places = _said_by_the_user(self.store, dialog.dialog_id)
         if back > len(places):
             raise InvalidInput(
-                f"You said {len(places)} messages in this branch.", hint=f"/rewind takes 1 to {len(places)}."
+                f"You said {counted(len(places), 'message')} in this branch.", hint=f"/rewind takes 1 to {len(places)}."
             )
         owner, seq, kept = places[-back]
         last: Handle | None = None  # what would stay last

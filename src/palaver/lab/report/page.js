@@ -5,6 +5,7 @@ const data = JSON.parse(await new Response(stream).text());
 
 const by = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en-US");
+const counted = (count, one, many) => `${whole.format(count)} ${count === 1 ? one : many}`;
 const money = (value) => (data.currency === "USD" ? "$" + value.toFixed(4) : whole.format(Math.round(value)) + " input tokens");
 
 function element(name, text, attributes = {}) {
@@ -66,7 +67,7 @@ async function choose(key) {
   current = key;
   by("session").value = key;
   const session = data.sessions[key];
-  by("about").textContent = `${session.format}, ${whole.format(session.messages)} messages, ${whole.format(session.calls)} calls; ${session.source}`;
+  by("about").textContent = `${session.format}, ${counted(session.messages, "message", "messages")}, ${counted(session.calls, "call", "calls")}; ${session.source}`;
   by("gap").textContent = data.gaps[key] ? `Left out of this page: ${data.gaps[key]}. The command that a call names shows it.` : "";
   by("number").max = session.calls;
   const policy = by("policy").value;
@@ -192,7 +193,7 @@ function worstTable() {
   reachable(around, "The sessions on which policies did worst");
   around.append(table);
   by("worst").append(around);
-  if (data.all > data.worst.length) by("worst-note").append(` ${whole.format(data.all - data.worst.length)} more sessions are in the folder of the run.`);
+  if (data.all > data.worst.length) by("worst-note").append(` ${counted(data.all - data.worst.length, "more session is", "more sessions are")} in the folder of the run.`);
 }
 
 function opener(words, key, policy) {

@@ -16,6 +16,7 @@ from typing import Any
 from palaver.lab.entrants import short_names
 from palaver.lab.results import PolicyRow, Run, Score, Table
 from palaver.lab.scores import COMPARED, DEFAULT, EVIDENCE_FRONT, FRONT, SCORES
+from palaver.plurals import counted
 
 __all__ = ["named", "page"]
 
@@ -59,7 +60,7 @@ def page(table: Table, data: Mapping[str, Any], bundle: str) -> str:
         bundle: The JavaScript that draws charts.
     """
     run = table.run
-    title = f"{_many(len(run.policies), 'policy', 'policies')} on {_many(table.sessions, 'recorded session', 'recorded sessions')}"
+    title = f"{counted(len(run.policies), 'policy')} on {counted(table.sessions, 'recorded session')}"
     money = "dollars" if run.currency == "USD" else run.currency
     summary = f"{run.model}, window {run.window or 0:,}" + (f", budget {run.budget:,}" if run.budget else "")
     packed = base64.b64encode(gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)).decode()
@@ -78,10 +79,6 @@ def page(table: Table, data: Mapping[str, Any], bundle: str) -> str:
         "script": _resource("page.js"),
     }
     return re.sub(r"%(\w+)%", lambda found: parts[found[1]], _resource("page.html"))
-
-
-def _many(count: int, one: str, more: str) -> str:
-    return f"{count:,} {one if count == 1 else more}"
 
 
 def _resource(name: str) -> str:

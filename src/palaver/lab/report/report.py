@@ -22,6 +22,7 @@ from palaver.lab.sessions import Session
 from palaver.lab.settings import Settings, entrant_of
 from palaver.lab.showing import command
 from palaver.lab.writing import Results, write_atomic
+from palaver.plurals import counted
 from palaver.tokens import counter
 
 __all__ = ["Report", "write_pictures", "write_report"]
@@ -184,7 +185,7 @@ def _held(results: Results, keys: Sequence[str], policies: int) -> tuple[tuple[s
             held.append(key)
         else:
             too_large[key] = (
-                f"its {calls:,} calls under {policies} policies are too many for a page: it is not shown call by call"
+                f"its {calls:,} calls under {counted(policies, 'policy')} are too many for a page: it is not shown call by call"
             )
     return tuple(held), too_large
 
