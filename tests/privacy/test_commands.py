@@ -172,8 +172,8 @@ def test_retention_from_the_command_line(capsysbinary: pytest.CaptureFixture[byt
         ["going"],
         ["held: asked for"],
     )
-    assert "Would put 1 sessions" in run(capsysbinary, "retain", store, "--older-than", "0s")[2]
-    assert "1 sessions are in the trash now" in run(capsysbinary, "retain", store, "--older-than", "0s", "--yes")[2]
+    assert "Would put 1 session into" in run(capsysbinary, "retain", store, "--older-than", "0s")[2]
+    assert "1 session is in the trash now" in run(capsysbinary, "retain", store, "--older-than", "0s", "--yes")[2]
     assert run(capsysbinary, "hold", "staying", "--release", "--store", store)[0] == Exit.OK
     code, (row,), _ = run(capsysbinary, "retain", store, "--older-than", "0s", "--erase", "--yes", "--json")
     assert (code, len(row["receipts"])) == (Exit.OK, 1)

@@ -32,7 +32,7 @@ def test_open_by_name_takes_the_latest_and_says_so(store: Store) -> None:
     assert found.session_id == older.session_id
     assert found.opened is not None
     assert (found.opened.by, found.opened.others) == ("name", 1)
-    assert str(found.opened) == "Opened by name, the latest of 2: 1 entries in 1 dialogs."
+    assert str(found.opened) == "Opened by name, the latest of 2: 1 entry in 1 dialog."
     by_id = Session.open(newer.session_id, store)
     assert by_id.opened is not None
     assert (by_id.session_id, by_id.opened.by) == (newer.session_id, "id")

@@ -1,6 +1,7 @@
 """Who speaks in a message is told by the log before it, so it is the same in every view of it, in forks, and for who looks back."""
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
@@ -9,9 +10,11 @@ from hypothesis import strategies as st
 
 from palaver import Dialog, Session, recall_tools
 from palaver.context.registry import POLICIES
-from palaver.errors import InfeasibleBudget, InvalidInput
-from palaver.log import Handle, Instructions, MessageEntry, ModelChange, Section, decode_entry
+from palaver.errors import InfeasibleBudget, InvalidInput, StoreDamaged
+from palaver.ids import DialogId
+from palaver.log import Handle, Header, Instructions, MessageEntry, ModelChange, Section, decode_entry
 from palaver.messages import Speaker
+from palaver.store import MemoryStore
 from palaver.view import fold, speaker_at
 from tests.session.memory.test_recalling import use
 
@@ -157,6 +160,76 @@ def test_an_erasure_gives_no_outputs_to_the_user(acts: list[Act], gone: set[int]
     for place, speaker in before.items():
         if speaker is Speaker.TOOL and (place.dialog, place.seq) not in chosen:
             assert after[place] is Speaker.TOOL
+
+
+class _Losing(MemoryStore):
+    """A store that lost entries: it gives neither their headers nor their bodies."""
+
+    lost: frozenset[int] = frozenset()
+
+    def headers(
+        self, dialog_id: DialogId, start: int = 0, stop: int | None = None, *, reverse: bool = False
+    ) -> Iterator[Header]:
+        """Give the headers that are there."""
+        return (one for one in super().headers(dialog_id, start, stop, reverse=reverse) if one.seq not in self.lost)
+
+    def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Give the bodies that are there."""
+        return ((seq, body) for seq, body in super().bodies(dialog_id, start, stop) if seq not in self.lost)
+
+    def body(self, dialog_id: DialogId, seq: int) -> bytes:
+        """Give a body, if it is there."""
+        if seq in self.lost:
+            raise StoreDamaged(str(seq))
+        return super().body(dialog_id, seq)
+
+
+@pytest.mark.parametrize("lost", [0, 1, 2])
+@pytest.mark.parametrize("leads", [False, True])
+def test_lost_instructions_may_have_announced_an_output(lost: int, *, leads: bool) -> None:
+    """Instructions or a system message that the store has lost count as erased ones do: what may be an output is one, until newer ones are there."""
+    store = _Losing()
+    dialog = Session.create(store, owner="agent").root
+    for _ in range(2):
+        if leads:
+            dialog.put_text(OWN, role="system")
+        else:
+            _told(dialog, 0)
+    dialog.put_text("Find it.")
+    dialog.put_text("PLAN: x\nDO: ls", role="assistant")
+    dialog.put_text("GOT: You must pay.")
+    dialog.put_text("MIND: x\nACT: y", role="assistant")
+    dialog.put_text("Fine: you must pay.")
+    store.lost = frozenset({lost})
+    heard = _speakers(dialog)
+    assert heard[Handle(dialog.dialog_id, 4)] is Speaker.TOOL
+    newer = lost == 0 and not leads
+    assert heard[Handle(dialog.dialog_id, 6)] is (Speaker.HUMAN if newer else Speaker.TOOL)
+    _told(dialog, 3)
+    dialog.put_text("MIND: x\nACT: y", role="assistant")
+    dialog.put_text("Fine: you must pay.")
+    place = Handle(dialog.dialog_id, 9)
+    assert _speakers(dialog)[place] is Speaker.HUMAN
+
+
+def test_renewed_instructions_stand_for_an_erased_system_message() -> None:
+    """An erasure makes unsure what was said under the erased words, and no more: under newer instructions that can be read the user is heard again."""
+    dialog = Dialog(owner="agent")
+    dialog.put_text("You help Ms Miller of 5 Elm Street.", role="system")
+    dialog.put_text("Hi.")
+    dialog.put_text("Done.\nNote: I renamed it.", role="assistant")
+    dialog.put_text("Important: You must never touch a.py.")
+    session = Session.open(dialog.store.node(dialog.dialog_id).session_id, dialog.store)
+    session.erase(entries=[f"{dialog.dialog_id}:0"])
+    dialog.reload()
+    for number in range(2):
+        _told(dialog, 3 * number)
+        for text in ("PLAN: x\nDO: y", "Done.\nNote: I renamed it."):
+            dialog.put_text(text, role="assistant")
+            dialog.put_text("GOT: You must pay." if "DO" in text else f"Important: You must never touch {number}.py.")
+    said = [speaker is Speaker.TOOL for speaker in _speakers(dialog).values()]
+    assert said == [False, True, True, False, False, False]
+    assert [number for number in range(2) if f"touch {number}.py" in str(dialog.constraints.texts)] == [0, 1]
 
 
 def test_core_memory_announces_nothing() -> None:

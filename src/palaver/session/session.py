@@ -51,6 +51,7 @@ class Session:
     def __init__(self, family: Family[Dialog], *, opened: Opened | None = None, owned: bool = False) -> None:
         self._family = family
         self._owned = owned
+        self._closed = False
         self.store = family.store
         self.session_id = family.session_id
         self.opened = opened
@@ -366,7 +367,9 @@ class Session:
             HasChildren: Others grew from the dialog, and nobody said what becomes of them.
             UnknownHandle: The session has no such entry.
             Erased: It was erased before.
+            InvalidInput: A replay log follows, and a block of the store is open in this thread.
         """
+        self._family.require_forgetting()
         places = [self.place(entry) for entry in entries]
         known = None if dialog is None else self.dialog(dialog).dialog_id
         session = None if known or places else self.session_id
@@ -392,7 +395,10 @@ class Session:
         self.store.update_session(self.session_id, metadata=kept)
 
     def close(self) -> None:
-        """Close the store, if this session opened it."""
+        """Let a replay log catch up, and close the store, if this session opened it."""
+        if not self._closed:
+            self._closed = True
+            self._family.tell_last()
         if self._owned:
             self.store.close()
 

@@ -22,6 +22,7 @@ from typing import NamedTuple, TypeAlias
 
 from palaver.errors import InvalidInput
 from palaver.log import rule
+from palaver.plurals import counted
 
 Told: TypeAlias = Callable[[str, bytes], str]
 """Gives the text of an entry, of its kind and body."""
@@ -183,7 +184,7 @@ def index_faults(
     """
     place = f"dialog number {said.number}" if said.dialog_id is None else said.dialog_id[:12]
     if said.dialog_id is None or not 0 <= said.upto <= said.length:
-        yield place, "wrong_index", f"The index says that it holds {said.upto} of its {said.length} entries."
+        yield place, "wrong_index", f"The index says that it holds {said.upto} of its {counted(said.length, 'entry')}."
         return
     for seq, body, deflated, kind, has_tokens in read(said.upto):
         why = differs(extract, kind, body, deflated, tokens=has_tokens)

@@ -32,6 +32,7 @@ from palaver.log import (
     rule,
 )
 from palaver.messages import media_of
+from palaver.plurals import counted
 from palaver.store.copying import Copyable
 from palaver.store.protocol import Store
 
@@ -318,7 +319,7 @@ def _place_in_tree(store: Store, node: Node, known: Collection[DialogId]) -> Ite
     counts = [] if wrong else [_count(store, span) for span in node.ranges]
     held = sum(one for one in counts if one is not None)
     if not wrong and None not in counts and held != node.inherited:
-        what = f"It says that it shares {node.inherited} messages, and its ranges hold {held}."
+        what = f"It says that it shares {counted(node.inherited, 'message')}, and its ranges hold {held}."
         yield Fault(place, "wrong_ranges", what)
 
 

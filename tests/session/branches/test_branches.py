@@ -51,7 +51,7 @@ def test_two_branches_differ_from_their_ancestor_on(five: Dialog) -> None:
     assert (swapped.one, swapped.other.spans) == (found.other, found.one.spans)
     assert str(found).splitlines() == [
         f"5 messages in common, up to {found.ancestor}.",
-        f"--- {five.dialog_id[:12]}: 1 messages, 1 entries",
+        f"--- {five.dialog_id[:12]}: 1 message, 1 entry",
         "- [0. user (user)]: parent",
         f"+++ {child.dialog_id[:12]}: 2 messages, 2 entries",
         "+ [0. user (user)]: child",

@@ -31,7 +31,7 @@ def golden(rules: int) -> tuple[Session, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("rules", VERSIONS)
-def test_g4_calls_by_earlier_rules_show_what_was_sent(rules: int) -> None:
+def test_calls_by_earlier_rules_show_what_was_sent(rules: int) -> None:
     """Every block of every view, who is said to have said it, and every byte, as the version recorded them that sent them."""
     session, recorded = golden(rules)
     calls = session.root.invocations
@@ -44,7 +44,7 @@ def test_g4_calls_by_earlier_rules_show_what_was_sent(rules: int) -> None:
             assert max(recorded["compiler"], 3) < COMPILER
 
 
-def test_g4_the_golden_calls_tell_rules_apart() -> None:
+def test_the_golden_calls_tell_rules_apart() -> None:
     """Where the newest rules give another view of the same log, the old call is not given by them."""
     session, _ = golden(1)
     dialog = session.root
@@ -54,7 +54,7 @@ def test_g4_the_golden_calls_tell_rules_apart() -> None:
     assert len(dialog.invocations[-1].view().system) == len(old.system)
 
 
-def test_g4_what_the_third_rules_know_the_second_did_not() -> None:
+def test_what_the_third_rules_know_the_second_did_not() -> None:
     """Each protocol that came to be known is a tool's by the new rules and the user's by the old ones, by which calls of their time are given back."""
     session, _ = golden(3)
     dialog = session.root

@@ -5,14 +5,18 @@ import os
 import stat
 import subprocess
 import sys
+import threading
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from palaver import Dialog, Message, ReplayLog, ReplayLogWarning, Session, Store, rebuild
+from palaver import Dialog, MemoryStore, Message, ReplayLog, ReplayLogWarning, Session, Store, rebuild
 from palaver.agent.turn import read_turn
-from palaver.errors import Ambiguous, MissingStore, StoreDamaged
+from palaver.errors import Ambiguous, InvalidInput, MissingStore, StoreDamaged
+from palaver.ids import DialogId
 from palaver.log import CallStarted, Instructions, Label, Node, Place, Section, TurnEnded, TurnStarted
 from palaver.messages import AssistantMessage, TextContent, ToolCallContent, ToolMessage, ToolResultContent
 from palaver.session import Follower
@@ -20,6 +24,7 @@ from palaver.session.carried.replay import read_log
 from palaver.store.verifying import verify_store
 from palaver.wire import validate
 from tests.demand.ground import MODELS
+from tests.threads import WAIT, at_once
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(20)
 
@@ -340,3 +345,224 @@ def test_a_log_whose_only_first_line_is_lost(tmp_path: Path) -> None:
         again = rebuild(tmp_path / "one")
     assert ["stands alone" in str(one.message) for one in told] == [True]
     assert [one.content for one in again.root.messages] == [one.content for one in root.messages]
+
+
+def test_an_entry_is_logged_once_whoever_of_many_threads_comes_first(tmp_path: Path) -> None:
+    """Threads that write beside one turn tell the same log of it: each entry has one line, and all are there when all have returned."""
+    log = ReplayLog(tmp_path / "log")
+    dialog = Session.create(MemoryStore(), "s", log_base=log).root
+    dialog.put_text("first")
+
+    def work(number: int, barrier: threading.Barrier) -> None:
+        for turn in range(10):
+            barrier.wait()
+            dialog.label(dialog.messages.handle(0), f"{number}.{turn}")
+
+    at_once(4, work)
+    path = log.folder / f"{dialog.dialog_id}.jsonl"
+    places = [record["seq"] for record in map(json.loads, path.read_text().splitlines()) if "seq" in record]
+    assert places == list(range(41))
+    (carried,) = read_log(log.folder)[1]
+    assert [line.body for line in carried.lines] == [body for _, body in dialog.store.bodies(dialog.dialog_id)]
+
+
+class Meanwhile(MemoryStore):
+    """A store in which something happens just behind a reading."""
+
+    def __init__(self) -> None:
+        """Let nothing happen."""
+        super().__init__()
+        self.then: Callable[[DialogId], object] = str
+
+    def bodies(self, dialog_id: DialogId, start: int = 0, stop: int | None = None) -> Iterator[tuple[int, bytes]]:
+        """Read, and let it happen."""
+        found = list(super().bodies(dialog_id, start, stop))
+        self.then(dialog_id)
+        return iter(found)
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["one log", "two into one folder"])
+def test_what_was_erased_while_somebody_was_about_to_log_it_is_not_logged(tmp_path: Path, *, alone: bool) -> None:
+    """An erasure by another thread, or another process, falls between reading and writing: the log has none of the words behind it, and all the others."""
+    store, log = Meanwhile(), ReplayLog(tmp_path / "log")
+    session = Session.create(store, "s")
+    dialog = session.root
+    dialog.put_text("The key is k-4711.")
+    dialog.put_text("Yes.")
+
+    def erase(_dialog: DialogId) -> None:
+        store.then = str
+        session.erase(entries=[dialog.messages.handle(0)])
+        (log if alone else ReplayLog(log.folder)).forget(store, session.session_id)
+
+    store.then = erase
+    log.follow(store, store.node(dialog.dialog_id), 1)
+    assert "k-4711" not in (log.folder / f"{dialog.dialog_id}.jsonl").read_text()
+    dialog.put_text("Go on.")
+    log.follow(store, store.node(dialog.dialog_id), store.last(dialog.dialog_id).seq)
+    assert rebuild(log.folder).root.to_dict() == dialog.reload().to_dict()
+
+
+def test_a_file_that_is_written_anew_is_whole_whoever_was_about_to_go_on_with_it(tmp_path: Path) -> None:
+    """A thread that has read how far a file goes finds it deleted when it writes: what it writes then begins at the beginning."""
+    store = Meanwhile()
+    session = Session.create(store, "s", log_base=tmp_path / "log")
+    session.root.put_text("first")
+    session.root.fork().put_text("second")
+    one, other = sorted(node.dialog_id for node in store.nodes(session.session_id))
+    log = ReplayLog(tmp_path / "log")  # of another process: it has looked at nothing yet
+    read, gone = threading.Event(), threading.Event()
+    writer = threading.Thread(target=lambda: log.follow(store, store.node(other), store.last(other).seq), daemon=True)
+
+    def met(dialog: DialogId) -> None:
+        if threading.current_thread() is writer:
+            read.set()
+            assert gone.wait(WAIT)
+        elif dialog == one and not writer.ident:
+            writer.start()
+            assert read.wait(WAIT)
+        elif dialog == other and not gone.is_set():  # its file was deleted
+            gone.set()
+            writer.join(WAIT)
+
+    session.dialog(other).label(session.dialog(other).messages.handle(-1), "so that something is lacking")
+    store.then = met
+    log.forget(store, session.session_id)
+    assert not writer.is_alive()
+    store.then = str
+    assert rebuild(tmp_path / "log").root.to_dict() == session.root.to_dict()
+
+
+def _flipped(text: bytes) -> bytes:
+    return text[:20] + bytes([text[20] ^ 1]) + text[21:]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        _flipped,
+        lambda text: text[40:],
+        lambda text: b'{"blob":"00"}\n' + text,
+        lambda text: b'{"session":null}\n' + text,
+        lambda _: b"",
+    ],
+    ids=["a letter", "cut", "another line first", "no session", "empty"],
+)
+def test_an_erasure_reaches_a_log_that_does_not_begin_with_its_head(
+    tmp_path: Path, spoil: Callable[[bytes], bytes]
+) -> None:
+    """Whose file it is says the store, by the dialog that it is named after: what was erased is gone from it, and it is whole again."""
+    session = Session.create(MemoryStore(), "s", log_base=tmp_path / "log")
+    for text in ("one", "The key is k-4711.", "three"):
+        session.root.put_text(text)
+    path = tmp_path / "log" / f"{session.root.dialog_id}.jsonl"
+    path.write_bytes(spoil(path.read_bytes()))
+    session.erase(entries=[session.root.messages.handle(1)])
+    assert "k-4711" not in path.read_text()
+    assert rebuild(tmp_path / "log").root.to_dict() == session.root.to_dict()
+
+
+def test_what_is_no_log_of_the_session_is_left_alone(tmp_path: Path) -> None:
+    """Another session's file, and one that is no log, stay as they are; of one that says nothing and that the store does not know, there is a warning."""
+    session, other = (Session.create(MemoryStore(), "s", log_base=tmp_path / "log") for _ in range(2))
+    foreign, unknown = tmp_path / "log" / "notes.jsonl", tmp_path / "log" / f"{'0' * 32}.jsonl"
+    own = tmp_path / "log" / f"{session.root.dialog_id}.jsonl"
+    for dialog in (session.root, other.root):
+        dialog.put_text("one")
+    foreign.write_text('{"note": "mine"}\n')
+    kept = (tmp_path / "log" / f"{other.root.dialog_id}.jsonl", foreign)
+    before = [path.read_bytes() for path in kept]
+    session.erase(entries=[session.root.messages.handle(0)])
+    assert [path.read_bytes() for path in kept] == before
+    unknown.write_text("spoilt\n")
+    with pytest.warns(ReplayLogWarning, match="of which session it is"):
+        session.erase()
+    assert [path.read_bytes() for path in kept] == before
+    assert not own.exists()
+
+
+def test_a_file_that_was_taken_away_begins_anew(tmp_path: Path) -> None:
+    """Somebody cleans the folder while it is followed: at the next write the log is whole again."""
+    dialog = Dialog(owner="x", log_base=tmp_path / "log")
+    dialog.put_text("one")
+    for path in (tmp_path / "log").iterdir():
+        path.unlink()
+    dialog.put_text("two")
+    (tmp_path / "log" / f"{dialog.dialog_id}.jsonl").unlink()
+    (tmp_path / "log").rmdir()
+    dialog.put_text("three")
+    assert [message.text_content() for message in rebuild(tmp_path / "log").root.messages] == ["one", "two", "three"]
+
+
+def test_a_dialog_that_was_erased_meanwhile_leaves_no_log(tmp_path: Path) -> None:
+    """The whole session is erased by another process between reading and writing: its file goes, too."""
+    store, log = Meanwhile(), ReplayLog(tmp_path / "log")
+    session = Session.create(store, "s")
+    dialog = session.root
+    dialog.put_text("The key is k-4711.")
+    node = store.node(dialog.dialog_id)
+
+    def erase(_dialog: DialogId) -> None:
+        store.then = str
+        session.erase()
+
+    store.then = erase
+    log.follow(store, node, 0)
+    assert list(log.folder.iterdir()) == []
+
+
+def test_what_was_erased_without_the_log_leaves_it_when_it_follows_again(tmp_path: Path) -> None:
+    """Somebody erases who does not know of the log: when the session is opened with it, it says what the store says, and nothing else."""
+    store = MemoryStore()
+    followed = Session.create(store, "s", log_base=tmp_path / "log")
+    for text in ("one", "The key is k-4711.", "three"):
+        followed.root.put_text(text)
+    other = Session.open("s", store)
+    other.erase(entries=[other.root.messages.handle(1)])
+    (path,) = (tmp_path / "log").iterdir()
+    assert "k-4711" in path.read_text()
+    again = Session.open("s", store, log_base=tmp_path / "log")
+    assert "k-4711" not in path.read_text()
+    before = path.read_bytes()
+    Session.open("s", store, log_base=tmp_path / "log")
+    assert path.read_bytes() == before
+    assert rebuild(tmp_path / "log").root.to_dict() == again.root.to_dict()
+
+
+def test_what_only_a_log_has_is_kept(tmp_path: Path) -> None:
+    """A store that was put back from an earlier copy lacks what its log has: opening it with the log deletes nothing of that, also where something was erased."""
+    path = tmp_path / "s.db"
+    with Session.create(path, "s", log_base=tmp_path / "log") as session:
+        for text in ("one", "two"):
+            session.root.put_text(text)
+        session.erase(entries=[session.root.messages.handle(0)])
+    copy = path.read_bytes()
+    with Session.open("s", path, log_base=tmp_path / "log") as session:
+        session.root.put_text("three")
+    path.write_bytes(copy)
+    with pytest.warns(ReplayLogWarning), Session.open("s", path, log_base=tmp_path / "log"):
+        pass
+    assert [message.text_content() for message in rebuild(tmp_path / "log").root.messages][1:] == ["two", "three"]
+
+
+def test_an_erasure_in_a_block_is_refused_where_a_log_follows(tmp_path: Path) -> None:
+    """A block may be taken back, and a log cannot: nothing was erased, and the log goes on."""
+    session = Session.create(MemoryStore(), "s", log_base=tmp_path / "log")
+    session.root.put_text("one")
+    with session.store.together(), pytest.raises(InvalidInput, match="Erase outside of the block"):
+        session.erase(entries=[session.root.messages.handle(0)])
+    session.root.put_text("two")
+    assert rebuild(tmp_path / "log").root.to_dict() == session.root.to_dict()
+
+
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_block_as_the_last_thing_is_in_the_log_of_a_session_that_was_closed(tmp_path: Path, *, raises: bool) -> None:
+    """Nobody looks behind the block any more: closing tells what it wrote, and nothing of one that was taken back."""
+    with Session.create(tmp_path / "s.db", "s", log_base=tmp_path / "log") as session:
+        session.root.put_text("one")
+        with suppress(ZeroDivisionError), session.store.together():
+            session.root.put_text("two")
+            if raises:
+                raise ZeroDivisionError
+    said = [message.text_content() for message in rebuild(tmp_path / "log").root.messages]
+    assert said == (["one"] if raises else ["one", "two"])

@@ -58,12 +58,12 @@ def named(dialog: Dialog, focus: str) -> set[int]:
         (". , …", set()),
     ],
 )
-def test_r29_words_of_any_length_and_script_find_what_holds_them(focus: str, answers: set[int]) -> None:
+def test_words_of_any_length_and_script_find_what_holds_them(focus: str, answers: set[int]) -> None:
     """Up to three letters by themselves, longer ones inside others, too; without spaces as a whole, or by each two characters."""
     assert named(talked(), focus) == answers
 
 
-def test_r29_what_is_found_stays_in_the_view() -> None:
+def test_what_is_found_stays_in_the_view() -> None:
     """By the focus alone: without it the same exchange leaves."""
     for focus, turn in (("API", 3), ("苍鹭", 7)):
         made = talked().compact(focus=focus, budget=1_200, model=MODEL)
@@ -72,7 +72,7 @@ def test_r29_what_is_found_stays_in_the_view() -> None:
         assert f"answer-{turn}-" not in str(talked().compact(budget=1_200, model=MODEL).composed.view.exchanges)
 
 
-def test_r29_the_rarest_word_stays_longest() -> None:
+def test_the_rarest_word_stays_longest() -> None:
     """Ten newer exchanges hold one word, an old one the other: where there is room for few, the old one is among them."""
     dialog = talked({2: "the heron", **dict.fromkeys(range(6, 16), "the gull")})
     made = dialog.compact(focus="gull heron", budget=1_000, model=MODEL)
@@ -84,7 +84,7 @@ def test_r29_the_rarest_word_stays_longest() -> None:
     )
 
 
-def test_r29_two_are_found_and_one_fits() -> None:
+def test_two_are_found_and_one_fits() -> None:
     """Room for one of two is not room for none."""
     dialog = talked({2: f"heron {'long ' * 300}", 5: f"heron {'long ' * 300}"})
     kept = {dialog.compact(focus="heron", budget=budget, model=MODEL).kept for budget in range(300, 1_200, 50)}
@@ -97,10 +97,10 @@ def test_r29_two_are_found_and_one_fits() -> None:
         ("pelican", "Nothing that the model sees now holds a word of 'pelican'."),
         ("…", "Nothing that the model sees now holds a word of '…'."),
         ("API pelican", "Nothing holds 'pelican'."),
-        ("API", "1 exchanges with 'API' stay as they are."),
+        ("API", "1 exchange with 'API' stays as it is."),
     ],
 )
-def test_r29_words_that_find_nothing_are_told(focus: str, said: str) -> None:
+def test_words_that_find_nothing_are_told(focus: str, said: str) -> None:
     """In the preview's lines, which command and chat show, and in its fields."""
     made = talked().compact(focus=focus, budget=1_500, model=MODEL)
     assert f"  {said}" in lines_of(made)
@@ -108,16 +108,16 @@ def test_r29_words_that_find_nothing_are_told(focus: str, said: str) -> None:
     assert made.to_dict()["missing"] == list(made.missing)
 
 
-def test_r29_no_room_is_told() -> None:
+def test_no_room_is_told() -> None:
     """Something holds the word, and nothing of it stays."""
     made = talked({2: f"heron {'long ' * 2_000}"}).compact(focus="heron", budget=500, model=MODEL)
     assert (made.found, made.kept) == (1, 0)
-    assert "  1 exchanges hold a word of 'heron'; there is no room for any of them." in lines_of(made)
+    assert "  1 exchange holds a word of 'heron'; there is no room for it." in lines_of(made)
 
 
 @settings(max_examples=40)
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=8), st.text(max_size=20))
-def test_r29_whatever_is_typed(texts: list[str], focus: str) -> None:
+def test_whatever_is_typed(texts: list[str], focus: str) -> None:
     """Each exchange at most once and there; a word is missing or finds something; never more than half, unless a few are all there is."""
     dialog = Dialog(owner="a")
     for text in texts:

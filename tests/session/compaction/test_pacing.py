@@ -29,7 +29,7 @@ def worked(turns: int) -> Dialog:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_r20_beyond_its_limit_a_preset_compacts_to_what_its_requests_would_have(name: str) -> None:
+def test_beyond_its_limit_a_preset_compacts_to_what_its_requests_would_have(name: str) -> None:
     """By hand it is the view that the preset shows by itself: the share that it leaves is that of its own window, not of half of what there is."""
     dialog = worked(40)
     policy = {"type": name, "max_tokens": 30_000}
@@ -43,7 +43,7 @@ def test_r20_beyond_its_limit_a_preset_compacts_to_what_its_requests_would_have(
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_r20_below_its_limit_a_preset_compacts_as_if_that_were_reached(name: str) -> None:
+def test_below_its_limit_a_preset_compacts_as_if_that_were_reached(name: str) -> None:
     """Somebody asks for it: what it leaves is its own share of what there is."""
     dialog = worked(12)
     if name not in {"aider", "swe-agent"}:  # these act far below the window
@@ -53,7 +53,7 @@ def test_r20_below_its_limit_a_preset_compacts_as_if_that_were_reached(name: str
     made.approve()
 
 
-def test_r20_letta_leaves_seven_tenths_and_ours_goes_by_half() -> None:
+def test_letta_leaves_seven_tenths_and_ours_goes_by_half() -> None:
     """Evicting three tenths leaves seven, by hand too; `palaver` and plain policies have no limit of their own."""
     dialog = worked(20)
     made = dialog.compact(policy="letta", model=MODEL)
@@ -76,7 +76,7 @@ def sections(dialog: Dialog, policy: str) -> tuple[str, ...]:
     return asked[0]
 
 
-def test_r26_a_turn_of_which_only_the_end_stays_has_a_section_of_its_own() -> None:
+def test_a_turn_of_which_only_the_end_stays_has_a_section_of_its_own() -> None:
     """The split turn of pi: one ask and a long way of calls; not where the cut falls before an ask, and not for other systems."""
     dialog = Dialog(owner="a")
     dialog.put_text("Make it fast. You must never push to main.")

@@ -120,6 +120,7 @@ STEPS = st.lists(st.tuples(ACTS, st.sampled_from(["half", "floor", "tight", "sha
     policy="dropping", steps=[(["answer", "answer", "ask"], "share"), (["answer", "ask"], "half")], more=0, share=0.5
 )
 @example(policy="fold", steps=[(["answer", "answer", "ask"], "floor"), (["ask"], "half")], more=0, share=0.5)
+@example(policy="aider", steps=[(["answer"], "floor"), (["ask"], "half")], more=0, share=0.5)
 def test_what_was_said_goes_on_whatever_leaves(
     policy: str, steps: Sequence[tuple[list[str], str]], more: int, share: float
 ) -> None:
@@ -146,7 +147,8 @@ def test_what_was_said_goes_on_whatever_leaves(
         assert budget is None or preview.tokens_after <= budget
         assert set(rules) <= set(dialog.constraints.texts)
         assert told(dialog.view(), rules), (policy, how, texts(dialog.view()))
-        assert stands(dialog.view()) or (how != "half" and dialog.view().carried)
+        roomy = how == "half" and preview.worthwhile  # what is not written down puts no line
+        assert stands(dialog.view()) or (not roomy and dialog.view().carried)
         assert fold(dialog.store, dialog.dialog_id) == dialog.view()
         assert fold(dialog.store, dialog.dialog_id).carried == dialog.view().carried
     facts = facts_after(dialog)
@@ -315,12 +317,11 @@ def ruled() -> Dialog:
 def test_sizes_are_those_of_what_is_sent(policy: str, budget: int | None) -> None:
     """Both sizes of a compaction are those of the log's view, with all that was put on the list by hand, in the preview and in the entry."""
     dialog = ruled()
-    grow(dialog, ["answer", "ask", "answer", "ask", "answer", "answer", "ask"], "a")
+    acts = ["answer", "ask", "answer", "ask", "answer", "answer", "ask"]
+    grow(dialog, [*acts, *acts, *acts], "a")  # so much that the own limits of all cut a third or more
     size = tokens_of(dialog.view(), MODEL)
     preview = dialog.compact(policy=policy, budget=budget, model=MODEL)
     assert preview.tokens_before == size
-    if policy == "opencode-dcp" and not preview.worthwhile:
-        return  # by its own limit it prunes a twentieth, or not quite
     assert preview.worthwhile
     place = preview.approve()
     entry = decode_entry(dialog.store.body(place.dialog, place.seq))
@@ -384,7 +385,7 @@ def test_a_line_names_where_all_that_it_says_was_said() -> None:
 
 
 def test_a_line_in_front_stays_the_same_while_the_view_grows() -> None:
-    """How much it tells follows the view in doublings, so that the provider's cache is met."""
+    """How much it tells follows the budget, and not the view, so that the provider's cache is met."""
     dialog = begun()
     for number in range(40):
         dialog.put_text(
@@ -399,7 +400,7 @@ def test_a_line_in_front_stays_the_same_while_the_view_grows() -> None:
         dialog.put_text(f"Next {turn}.")
         lines.append(texts(dialog.compose("palaver", 100_000, model=MODEL).view)[0])
     assert all(line.startswith("[Earlier in this conversation") for line in lines)
-    assert len(set(lines)) <= 3
+    assert len(set(lines)) == 1
 
 
 @pytest.mark.parametrize("policy", ["last", "dropping"])

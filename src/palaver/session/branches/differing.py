@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from palaver.ids import DialogId
 from palaver.log import Handle, Span
+from palaver.plurals import counted
 from palaver.session.branches.overview import message_line
 from palaver.session.branches.paths import apart, common, newest
 from palaver.session.reading.transcript import Messages, stretches
@@ -63,11 +64,13 @@ class BranchDifference:
     def lines(self, width: int = _WIDTH) -> Iterator[str]:
         """Give the lines for people, words cut after `width` characters."""
         where = (
-            "Nothing in common" if self.ancestor is None else f"{self.common} messages in common, up to {self.ancestor}"
+            "Nothing in common"
+            if self.ancestor is None
+            else f"{counted(self.common, 'message')} in common, up to {self.ancestor}"
         )
         yield f"{where}."
         for sign, side in (("-", self.one), ("+", self.other)):
-            yield f"{sign * 3} {side.dialog_id[:12]}: {len(side.messages)} messages, {side.entries} entries"
+            yield f"{sign * 3} {side.dialog_id[:12]}: {counted(len(side.messages), 'message')}, {counted(side.entries, 'entry')}"
             for index, message in enumerate(side.messages.bare()):
                 yield f"{sign} {message_line(index, message, width)}"
 

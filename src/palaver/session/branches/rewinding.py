@@ -15,6 +15,7 @@ from palaver.errors import Conflict, InvalidInput
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Custom, Handle, Node, Span, child_of, draft
 from palaver.messages import ToolCallContent
+from palaver.plurals import counted
 from palaver.session.branches.merging import exchanges_of
 from palaver.session.branches.overview import message_line
 from palaver.session.branches.paths import apart, node_of, upto
@@ -100,12 +101,14 @@ class Rewind(Generic[Member]):
 
     def lines(self, width: int = _WIDTH) -> Iterator[str]:
         """Give the lines for people, words cut after `width` characters."""
-        yield f"Back to {self.to or 'the beginning'}: {self.kept} messages stay, {len(self.leaving)} leave ({self.entries} entries)."
-        yield f"The view: {self.tokens_before:,} tokens now, {self.tokens_after:,} then."
+        stay = counted(self.kept, "message stays", "messages stay")
+        leave = counted(len(self.leaving), "leaves", "leave")
+        yield f"Back to {self.to or 'the beginning'}: {stay}, {leave} ({counted(self.entries, 'entry')})."
+        yield f"The view: {counted(self.tokens_before, 'token')} now, {self.tokens_after:,} then."
         for index, message in enumerate(self.leaving.bare(), self.kept):
             yield f"- {message_line(index, message, width)}"
         if self.returning:
-            yield f"{self.returning} exchanges come back that a compaction left out."
+            yield f"{counted(self.returning, 'exchange comes', 'exchanges come')} back that a compaction left out."
         if self.interrupted:
             yield f"Calls that lose their result: {', '.join(self.interrupted)}."
         for verb, chosen in (("wrote", True), ("read", False)):

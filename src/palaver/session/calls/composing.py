@@ -59,7 +59,7 @@ class Composing:
         room = self.room
         if room.for_input <= most:
             return self
-        less = replace(room, max_tokens=max(most, 1), reserve=0, safety_buffer=0, max_input=None)
+        less = room.with_input(most)
         return replace(self, budget=less, ledger=replace(self.ledger, anchor=None))
 
     def composed(self, budget: Budget | None = None, view: View | None = None) -> Composed:

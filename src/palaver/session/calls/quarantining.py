@@ -16,6 +16,7 @@ from palaver.errors import InvalidHandle, InvalidInput, UnknownHandle
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import BranchSummary, Handle, Instructions, MessageEntry, Place, Quarantine, entry_at
 from palaver.messages import AudioContent, Content, ImageContent, Role, ThinkingContent, ToolResultContent
+from palaver.plurals import counted
 from palaver.session.reading.recalling import whole
 from palaver.store.protocol import Store
 from palaver.view import Block, Exchange, Turn, View, held
@@ -37,7 +38,7 @@ def quarantine_of(store: Store, session_id: SessionId, handle: Handle | str, rea
     place = whole(store, session_id, handle)
     count = _blocks(store, place)
     if place.block is not None and place.block >= count:
-        raise UnknownHandle(str(place), hint=f"The entry has {count} blocks, numbered from 0.")
+        raise UnknownHandle(str(place), hint=f"The entry has {counted(count, 'block')}, numbered from 0.")
     return Quarantine(target=Place(dialog=place.dialog, seq=place.seq, block=place.block), reason=reason)
 
 

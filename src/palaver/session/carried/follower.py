@@ -20,6 +20,7 @@ class Follower(Protocol):
     """What is told of everything that was written, after the store has acknowledged it.
 
     It must not raise for what the world does to it (a full disk, a missing folder): it warns, and catches up the next time.
+    Threads may tell it of one dialog at once, in any order.
     """
 
     def follow(self, store: Store, node: Node, upto: int) -> None:

@@ -15,7 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from palaver.errors import Ambiguous, Erased, MissingStore, PalaverError, UnknownDialog
+from palaver.errors import Ambiguous, Erased, InvalidInput, MissingStore, PalaverError, UnknownDialog
 from palaver.ids import BlobId, DialogId, SessionId
 from palaver.log import Handle, Node, decode_entry
 from palaver.messages import canonical_json
@@ -34,13 +34,16 @@ from palaver.session.carried.portable import (
     session_from_dict,
     session_to_dict,
 )
+from palaver.session.reading.erased import erased_since
 from palaver.store.protocol import SessionRecord, Store
+from palaver.tools.locks import OwnLock
 
 __all__ = ["LogBase", "ReplayLog", "follower_of", "read_log"]
 
 VERSION = 1
 """The first line of each file names it."""
 
+_ID = re.compile("[0-9a-f]{32}")
 _PAYLOAD = re.compile(rb'\{"blob": ?"([0-9a-f]{64})"')
 _END = re.compile(rb'("sum":"[0-9a-f]{32}"|"turn":(true|false))\}\s*\Z')
 
@@ -52,7 +55,8 @@ class ReplayLog:
 
     Lines are written with one `write` each time, so that a crash tears the last line at most. With `fsync` every write is flushed to
     the disk before the call returns; without it (the default) that is left to the operating system: what it survives is the death of
-    the process. The store's own durability does not depend on it.
+    the process. The store's own durability does not depend on it. Threads may use it at once: an entry is written once, and none that was erased
+    meanwhile.
 
     Attributes:
         folder: The directory; it is made when it is first written to.
@@ -63,13 +67,16 @@ class ReplayLog:
         self.folder = Path(folder)
         self.fsync = fsync
         self._next: dict[DialogId, int] = {}
+        self._forgotten = 0  # how often something was erased
+        self._lock = OwnLock()  # of the files: nobody waits for the store in it
 
     def follow(self, store: Store, node: Node, upto: int) -> None:
         """Write what the log lacks of a dialog, up to its own entry `upto` (inclusive); whatever goes wrong is a warning."""
         try:
             self._follow(store, node, upto)
         except (OSError, PalaverError) as error:  # a follower never fails the call that it follows
-            self._next.pop(node.dialog_id, None)
+            with self._lock:
+                self._next.pop(node.dialog_id, None)
             warnings.warn(
                 f"The replay log of dialog {node.dialog_id} in {self.folder} could not be written: {error}",
                 ReplayLogWarning,
@@ -77,31 +84,70 @@ class ReplayLog:
             )
 
     def _follow(self, store: Store, node: Node, upto: int) -> None:
+        while not self._followed(store, node, upto):
+            pass  # another thread wrote of it first, or something was erased: what was read is not what the file lacks
+
+    def _followed(self, store: Store, node: Node, upto: int) -> bool:
+        """Write what is lacking, unless the file or the store is not what it was when that was read any more."""
         path = self.folder / f"{node.dialog_id}.jsonl"
-        start = self._next.get(node.dialog_id)
-        written: list[bytes] = []
-        if start is None:
-            self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
-            start, torn = _standing(path)
-            written += [b""] if torn else []
-            written += [_head(store, node)] if start < 0 else []
-            start = max(start, 0)
+        seen = store.last(node.dialog_id).seq
+        with self._lock:
+            forgotten, known = self._forgotten, self._next.get(node.dialog_id)
+            needed, torn = (known, False) if known is not None else _standing(path)
+        if known is None and needed > 0 and _is_outdated(store, node.dialog_id, path):
+            self._delete(path)
+            return False
+        start = max(needed, 0)
+        written = [b""] if torn else []
+        written += [_head(store, node)] if needed < 0 else []
         for line in lines(store, node.dialog_id, start, upto + 1):
             written += [_payload(store, blob) for blob in blobs_of(line.body)]
             written.append(_sealed({**line.to_dict(), "number": line.number}))
-        if written:
-            self._write(path, b"".join(line + b"\n" for line in written))
-        self._next[node.dialog_id] = max(start, upto + 1)
+        with self._lock:
+            if (forgotten, known) != (self._forgotten, self._next.get(node.dialog_id)):
+                return False
+            if known is None:
+                self.folder.mkdir(mode=_FOLDER_MODE, parents=True, exist_ok=True)
+            try:
+                self._write(path, b"".join(line + b"\n" for line in written), new=needed < 0)
+            except FileNotFoundError:
+                if self._next.pop(node.dialog_id, None) is None:
+                    raise
+                return False  # somebody took the file away: it begins anew
+            self._next[node.dialog_id] = max(start, upto + 1)
+        return not written or self._stands(store, node.dialog_id, seen, path)
+
+    def _stands(self, store: Store, dialog: DialogId, seen: int, path: Path) -> bool:
+        """Tell whether nothing was erased since a dialog was read; else its file is deleted, and begins anew where the dialog is still there.
+
+        Who erases may be another process, and have been through the folder before this was written.
+        """
+        try:
+            if erased_since(store, dialog, seen) is None:
+                return True
+        except (Erased, UnknownDialog):
+            self._delete(path)
+            return True
+        self._delete(path)
+        return False
+
+    def _delete(self, path: Path) -> None:
+        """Delete a file, and forget how far it went, so that nothing that was read of it is the beginning of another."""
+        with self._lock:
+            self._forgotten += 1
+            self._next.pop(DialogId(path.stem), None)
+            path.unlink(missing_ok=True)
 
     def forget(self, store: Store, session_id: SessionId) -> None:
         """Delete the files of dialogs that were erased, and write those of the others anew, without what was erased in them."""
+        with self._lock:
+            self._forgotten += 1  # first: what was read of the store before is written no more
         for path in sorted(self.folder.glob("*.jsonl")):
             dialog = DialogId(path.stem)
             try:
-                if next(records(path), {}).get("session", {}).get("session_id") != session_id:
+                if not _is_of(store, session_id, path):
                     continue
-                path.unlink()
-                self._next.pop(dialog, None)
+                self._delete(path)
                 self._follow(store, store.node(dialog), store.last(dialog).seq)
             except (Erased, UnknownDialog):
                 continue
@@ -112,8 +158,10 @@ class ReplayLog:
                     stacklevel=4,
                 )
 
-    def _write(self, path: Path, data: bytes) -> None:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, _FILE_MODE)
+    def _write(self, path: Path, data: bytes, *, new: bool) -> None:
+        if not data:
+            return
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | (os.O_CREAT if new else 0), _FILE_MODE)
         try:
             while data:
                 data = data[os.write(descriptor, data) :]
@@ -132,6 +180,23 @@ def follower_of(log_base: LogBase | None) -> Follower | None:
     if log_base is None or isinstance(log_base, Follower):
         return log_base
     return ReplayLog(log_base)
+
+
+def _is_of(store: Store, session_id: SessionId, path: Path) -> bool:
+    """Tell whether a file is of a session, or of a dialog that was erased: as the store says, and where it has never had that dialog, the file itself.
+
+    Raises:
+        InvalidInput: Neither says it.
+    """
+    try:
+        return store.node(DialogId(path.stem)).session_id == session_id
+    except Erased:
+        return True
+    except UnknownDialog:
+        told = [record["session"] for record in records(path) if isinstance(record.get("session"), dict)]
+        if not told and _ID.fullmatch(path.stem):
+            raise InvalidInput("nothing in it says of which session it is", hint="Delete it by hand.") from None
+        return any(each.get("session_id") == session_id for each in told)
 
 
 def _head(store: Store, node: Node) -> bytes:
@@ -169,6 +234,20 @@ def _standing(path: Path) -> tuple[int, bool]:
             return needed, False
         file.seek(-1, os.SEEK_END)
         return needed, file.read(1) != b"\n"
+
+
+def _is_outdated(store: Store, dialog: DialogId, path: Path) -> bool:
+    """Tell whether a file says something else of an entry than the store: something was erased by somebody who did not know of it.
+
+    What only the file has is no sign of that: the store may have been put back from an earlier copy.
+    """
+    if erased_since(store, dialog, -1) is None:
+        return False
+    now = {seq: _sum(body) for seq, body in store.bodies(dialog)}
+    said = ((record.get("seq"), record["entry"]) for record in records(path) if "entry" in record)
+    return any(
+        isinstance(seq, int) and now.get(seq, b"") not in {b"", _sum(canonical_json(entry))} for seq, entry in said
+    )
 
 
 def records(path: Path) -> Iterator[Mapping[str, Any]]:

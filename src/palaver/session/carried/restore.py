@@ -10,6 +10,7 @@ from itertools import groupby, islice
 from palaver.errors import InvalidInput
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Header, Node, Span, next_header
+from palaver.plurals import counted
 from palaver.session.carried.follower import ReplayLogWarning
 from palaver.session.carried.portable import Carried, Line, drafted
 from palaver.session.reading.transcript import stretches
@@ -66,7 +67,7 @@ def _fitting(store: Store, node: Node, lengths: Mapping[DialogId, int], *, gaps:
         return replace(node, inherited=stretches(store, ranges)[1]) if gaps else node
     lost = sum(map(len, node.ranges)) - sum(map(len, ranges))
     warnings.warn(
-        f"Dialog {node.dialog_id} was restored without {lost} entries of its ancestors, which were not carried.",
+        f"Dialog {node.dialog_id} was restored without {counted(lost, 'entry of its ancestors, which was', 'entries of its ancestors, which were')} not carried.",
         ReplayLogWarning,
         stacklevel=3,
     )

@@ -28,7 +28,7 @@ def apart(ready: Composing) -> tuple[Composing, int]:
     rest = replace(view, system=system)
     tokens = meter.view(view).total - meter.view(rest).total
     room = ready.budget.for_input
-    less = replace(ready.budget, max_tokens=max(room - tokens, 1), reserve=0, safety_buffer=0, max_input=None)
+    less = ready.budget.with_input(room - tokens)
     return replace(ready, view=rest, budget=less), tokens
 
 

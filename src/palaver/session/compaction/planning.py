@@ -1,6 +1,6 @@
 """What code makes of a view that is to become smaller: down to what, what stays for a focus, and that something stands for all that leaves.
 
-A request that has no room for a line may go without one, once: the next request is made of the same log. A compaction is what all later views start from, so
+A request that has no room for a line goes without one: the next request is made of the same log. A compaction is what all later views start from, so
 the line has its room where nobody said how small the view is to be; and where a budget was given that has none for the constraints, it is infeasible.
 
 What is written down does not cut the constraints that were put on the list by hand (`palaver.context.stating` cuts them for one request). So they are laid
@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
-from palaver.context import Composed
+from palaver.context import Composed, account
 from palaver.context.floor import floor
-from palaver.context.placing import carrying_on, placed, unstated
+from palaver.context.limits import over_limits
+from palaver.context.placing import NO_SMALLER, carrying_on, placed, silenced, unstated
 from palaver.context.record.notice_of import MOST, SHARE
 from palaver.errors import InfeasibleBudget
 from palaver.session.calls.composing import Composing
@@ -72,14 +73,28 @@ def by_code(ready: Composing, focus: str, *, given: bool, summarised: bool) -> M
         return _told(_planned(ready, focus, given=given, summarised=summarised), ready, given=given)
     try:
         made = _told(_planned(rest, focus, given=given, summarised=summarised), rest, given=given)
-    except InfeasibleBudget:  # with all of them it is too much: then a request tells some of them
+    except InfeasibleBudget as error:  # with all of them it is too much: then a request tells some of them
         made = _told(_planned(ready, focus, given=given, summarised=summarised), ready, given=given)
-        return replace(made, composed=_whole(made.composed, ready))
+        whole = _whole(made.composed, ready)
+        least = sum(floor(ready.view, ready.ledger.meter).values())
+        if given and least <= made.target.for_input < whole.tokens_after:
+            raise _with(
+                by_hand, error, made.target
+            ) from error  # what is written down tells all, and all could have a place
+        return replace(made, composed=whole)
     target = of_input(ready, min(made.target.for_input, _MOST) + by_hand)
     return replace(made, composed=_whole(made.composed, ready), target=target)
 
 
 _MOST = 2**53
+
+
+def _with(by_hand: int, error: InfeasibleBudget, target: Budget) -> InfeasibleBudget:
+    """Say what a view needs besides the constraints that were put on the list by hand, with them."""
+    if error.unit != "tokens":
+        return error
+    parts = {**error.breakdown, "instructions": error.breakdown.get("instructions", 0) + by_hand}
+    return InfeasibleBudget(target.for_input, error.needed + by_hand, parts, hint=error.hint)
 
 
 def _whole(composed: Composed, ready: Composing) -> Composed:
@@ -218,18 +233,30 @@ def _told(made: Made, ready: Composing, *, given: bool) -> Made:
         InfeasibleBudget: In the budget that was given there is no room for the constraints among it.
     """
     composed = made.composed
+    fits = account(ready.view, made.target, ready.ledger.meter).fits
+    if fits and composed.view is not ready.view and composed.tokens_after >= composed.tokens_before:
+        # a request may be larger for what the user said; nothing is compacted by that
+        return _not_taken(made, ready, NO_SMALLER)
     if not _lost(ready, composed):
         return made
-    found = placed(composed, ready.view, ready.ledger, made.target if given else None)
-    if found is not None:
-        composed = composed.with_last(*found)
-        if not _lost(ready, composed):
-            return replace(made, composed=composed)
-    if given and not unstated(carrying_on(ready.view, composed.view, ready.ledger)):
+    if not given and (found := placed(composed, ready.view, ready.ledger, None)) is not None:
+        told = composed.with_last(*found)
+        if told.tokens_after < told.tokens_before and not _lost(ready, told):
+            return replace(made, composed=told)
+    if given and not silenced(ready.view, composed.view, ready.ledger):
         return replace(made, composed=composed)  # no room for a line: what is known goes on without one
-    if given and composed.before.total > made.target.for_input:
-        return _closer(made, ready)
-    note = "not taken: there is no room for a line that stands for what it leaves out"
+    if given and not fits:
+        return _shortest(made, ready)
+    return _not_taken(made, ready)
+
+
+_NO_LINE = "there is no room for a line that stands for what it leaves out"
+
+
+def _not_taken(made: Made, ready: Composing, why: str = _NO_LINE) -> Made:
+    """Give the view as it is, and say why."""
+    composed = made.composed
+    note = f"not taken: {why}"
     plan, rest = composed.plan, Plan(policy=composed.fallback.policy)
     same = Plan(policy=plan.policy, notes=(*plan.notes, note))
     return replace(
@@ -239,27 +266,28 @@ def _told(made: Made, ready: Composing, *, given: bool) -> Made:
     )
 
 
-def _closer(made: Made, ready: Composing) -> Made:
-    """Give up a little more of what may leave, so that a line has its room: what fills the budget to the last is less than the user's word.
+def _shortest(made: Made, ready: Composing) -> Made:
+    """Give as little as there can be, and the shortest line that says all constraints.
 
     Raises:
-        InfeasibleBudget: With as little as there can be there is no room either.
+        InfeasibleBudget: The budget that was given has no room for that.
     """
-    target, least = made.target.for_input, sum(floor(ready.view, ready.ledger.meter).values())
-    composed = made.composed
-    for room in dict.fromkeys((max(least, target - _LINE), max(least, target // 2), least)):
-        composed = ready.composed(of_input(ready, room))
-        found = placed(composed, ready.view, ready.ledger, made.target)
-        told = composed if found is None else composed.with_last(*found)
-        if told.tokens_after <= target and not _lost(ready, told):
-            return replace(made, composed=told, kept=0)
-    size = made.composed.before
-    while (found := placed(composed, ready.view, ready.ledger, Budget.of_input(size.total - 1))) is not None:
-        if _lost(ready, composed.with_last(*found)):
+    least = sum(floor(ready.view, ready.ledger.meter).values())
+    target = made.target
+    try:
+        composed = ready.composed(target.with_input(least))
+    except InfeasibleBudget:  # it leaves nothing out
+        composed = made.composed
+    least_view, size = ready.view, composed.before.total
+    while (found := placed(composed, ready.view, ready.ledger, Budget.of_input(size - 1))) is not None:
+        told = composed.with_last(*found)
+        if _lost(ready, told):
             break
-        size = found[2]  # the next one says less
-    parts = {name: tokens for name, tokens in size.parts().items() if tokens}
-    raise InfeasibleBudget(target, size.total, parts, hint=_NO_ROOM)
+        if account(told.view, target, ready.ledger.meter).fits:
+            return replace(made, composed=told, kept=0)
+        least_view, size = told.view, told.tokens_after  # the next one says less
+    error = over_limits(least_view, target, ready.ledger)
+    raise InfeasibleBudget(error.budget, error.needed, error.breakdown, unit=error.unit, hint=_NO_ROOM)
 
 
 _NO_ROOM = (

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from palaver.context import Composed, Summarized, Summarizer, summarized
 from palaver.context.ground import asks
+from palaver.context.placing import shaped
 from palaver.context.summary import HEADINGS, INPUT_TOKENS, SECONDS, Breaker, Digested, digested, given
 from palaver.context.triggers import MANUAL, Fired
 from palaver.errors import InvalidInput
@@ -214,11 +215,11 @@ def _asked(dialog: Compactable, ready: Composing, wish: CompactionWish, by: Summ
 
 def _splits(view: View, composed: Composed) -> bool:
     """Tell whether a plan leaves out the beginning of a turn whose end stays."""
-    drops = [drop.index for drop in composed.plan.drops]
-    last = max(drops, default=-1)
-    begun = max((index for index in range(last + 1) if asks(view.exchanges[index])), default=-1)
-    inside = last + 1 < len(view.exchanges) and not asks(view.exchanges[last + 1])
-    return not composed.limits and inside and 0 <= begun < last
+    exchanges = shaped(view, composed.limits).exchanges
+    last = max((drop.index for drop in composed.plan.drops), default=-1)
+    begun = max((index for index in range(last + 1) if asks(exchanges[index])), default=-1)
+    inside = last + 1 < len(exchanges) and not asks(exchanges[last + 1])
+    return inside and 0 <= begun < last
 
 
 def _settled(manager: object, word: str) -> Any:  # noqa: ANN401 - what a policy of anybody's says

@@ -302,5 +302,6 @@ class Branch:
         """Let what follows follow; behind the end of a block, for until then nothing is there."""
         if self._follower is None or in_block(self.store):
             return
-        self._told = self._ending.settled
+        settled = self._ending.settled
         self._follower.follow(self.store, self._node, self._ending.last.seq)
+        self._told = settled  # behind it: another thread that looks before that has it told, too, or waits for who does

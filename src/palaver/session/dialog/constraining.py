@@ -11,6 +11,7 @@ from palaver.context.record.facts import Said
 from palaver.errors import InvalidInput, NotFound
 from palaver.log import Constraint, Entry, Handle
 from palaver.messages import Content
+from palaver.plurals import counted
 from palaver.view import View
 
 __all__ = ["LONGEST", "DialogConstraints"]
@@ -76,4 +77,4 @@ class DialogConstraints(Sequence[Said]):
         return self._annotate(Constraint(text=text, stands=False))
 
     def __repr__(self) -> str:
-        return f"<{len(self)} constraints>"
+        return f"<{counted(len(self), 'constraint')}>"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from palaver.errors import InvalidInput, PalaverError
 from palaver.ids import DialogId, SessionId, new_dialog_id, now
 from palaver.log import Node
 from palaver.prompts import Runtime
 from palaver.session.branches.tree import Tree, tree_of
-from palaver.session.carried.follower import Follower, Forgetting
+from palaver.session.carried.follower import Follower, Forgetting, ReplayLogWarning
+from palaver.store.blocks import in_block
 from palaver.store.protocol import SessionRecord, Store
 
 __all__ = ["Family", "made_up_name"]
@@ -51,6 +54,19 @@ class Family(Generic[Member]):
         known = DialogId(dialog_id)
         return self.store.node(known).inherited + self.store.last(known).number
 
+    def require_forgetting(self) -> None:
+        """Refuse to erase in a block where something follows: what is forgotten cannot be taken back with the block.
+
+        Raises:
+            InvalidInput: A block of the store is open in this thread.
+        """
+        follower: object = self.follower
+        if isinstance(follower, Forgetting) and in_block(self.store):
+            raise InvalidInput(
+                "An erasure in a block that may be taken back cannot be carried into the replay log.",
+                hint="Erase outside of the block.",
+            )
+
     def forget(self) -> None:
         """Let go of the dialogs in use, because something was erased: who asks for one gets it as it is now."""
         self.live.clear()
@@ -59,10 +75,23 @@ class Family(Generic[Member]):
             follower.forget(self.store, self.session_id)
 
     def tell_all(self) -> None:
-        """Let the follower catch up with every dialog of the session."""
-        if self.follower is not None:
+        """Let the follower catch up with every dialog of the session; behind the end of a block, for until then nothing is there."""
+        if self.follower is not None and not in_block(self.store):
             for node in self.store.nodes(self.session_id):
                 self.follower.follow(self.store, node, self.store.last(node.dialog_id).seq)
+
+    def tell_last(self) -> None:
+        """Let the follower catch up with the dialogs in use before the session is let go: nobody may look behind a block any more.
+
+        What goes wrong is a warning.
+        """
+        if self.follower is None or in_block(self.store):
+            return
+        try:
+            for dialog in list(self.live):
+                self.follower.follow(self.store, self.store.node(dialog), self.store.last(dialog).seq)
+        except PalaverError as error:  # as in every other call that is followed
+            warnings.warn(f"What follows could not be told all: {error}", ReplayLogWarning, stacklevel=3)
 
     def new_root(self, owner: str, metadata: Mapping[str, object] | None = None) -> Node:
         """Make a dialog without a parent; the first one is the session's root."""

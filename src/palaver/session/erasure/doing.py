@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,16 +19,16 @@ from palaver.log import (
     Span,
     body_digest,
     clip,
-    decode_entry,
     draft,
-    from_header,
     note,
     stand_in,
     without,
 )
-from palaver.session.erasure.planning import Plan, Search, planned, quoted, spans_of
+from palaver.session.erasure.planning import Plan, Search, planned, spans_of
 from palaver.session.erasure.receipts import Receipt, Remaining, digest_of
+from palaver.session.erasure.retelling import Anew, Retelling, lost_a_text
 from palaver.session.erasure.scope import scope_of
+from palaver.session.erasure.words import entry_at, erased_words, quoted
 from palaver.store.erasing import Eraser, Erasing, Gone, KeptReceipt, Placed, Thing, source_name
 from palaver.store.protocol import Store
 
@@ -65,7 +65,8 @@ class ErasurePreview:
         blobs: How many payloads they name; one that something else names stays.
         sources: How many foreign conversations would be forgotten, or lose their kept file.
         files: The files that the store wrote, which would be deleted.
-        quoted: Entries that stay and repeat erased words, line for line; erase them by name, too, if they are to go.
+        quoted: Entries that stay and repeat what is erased, a line of it or a word with digits in it, as passwords, numbers and ids have; erase
+            them by name, too, if they are to go.
     """
 
     sessions: tuple[SessionId, ...]
@@ -227,6 +228,7 @@ class _Doing:
         self._plan = plan
         self._mark = Erasure(at=now(), receipt=new_session_id())
         self._remaining: list[Remaining] = []
+        self._told = Anew((), {})
 
     def done(self) -> Receipt:
         plan, eraser, store = self._plan, self._eraser, self._store
@@ -266,6 +268,8 @@ class _Doing:
             files=len(plan.files),
             remaining=digest_of(remaining),
             beyond=store.beyond,
+            summaries=tuple(f"{one.dialog}:{one.seq}" for one in self._told.summaries),
+            retold=tuple(f"{one.dialog}:{one.seq}" for one in self._told.entries),
         )
 
     def _touched(self) -> list[SessionId]:
@@ -292,39 +296,42 @@ class _Doing:
         store, plan = self._store, self._plan
         spans = [*(Span(one, 0, store.last(one).seq + 1) for one in plan.dialogs), *spans_of(plan.tombstones)]
         search = Search(store, spans)
-        placed: dict[DialogId, list[Placed]] = {}
-        for dialog, seqs in plan.tombstones.items():
-            placed.setdefault(dialog, []).extend(self._tombstone(dialog, seq) for seq in sorted(seqs))
-        for dialog, seqs in plan.parts.items():
-            for seq in sorted(seqs):
-                entry = decode_entry(store.body(dialog, seq))
-                rest = without(entry, spans, self._mark, search.suspect)
-                if rest is not None:
-                    placed.setdefault(dialog, []).append(self._place(dialog, seq, rest, part=True))
+        words = erased_words(store, plan)
+        lost: dict[Handle, Entry] = {}
+        blank: dict[Handle, Entry] = {}
+        for span in (*spans_of(plan.tombstones), *spans_of(plan.parts)):
+            place = Handle(span.dialog, span.start)
+            was = entry_at(store, *place[:2])
+            whole = place.seq in plan.tombstones.get(place.dialog, ())
+            rest = stand_in(was, self._mark) if whole else without(was, spans, self._mark, search.suspect)
+            if rest is not None:
+                blank[place] = rest if whole else self._as_whole(was, rest)
+                if lost_a_text(was, rest):
+                    lost[place] = was
         notes = [(node.dialog_id, told) for node in self._holders() if (told := self._note(node)) is not None]
-        for dialog, found in placed.items():
-            self._eraser.put_in_place(dialog, found)
+        self._put(blank)
+        self._told = Retelling(store, search.quotes, words).anew(lost, blank)
+        self._put(self._told.entries)
+        for place, entry in sorted({**blank, **self._told.entries}.items()):
+            ready = draft(entry)[0]
+            part = place.seq in plan.parts.get(place.dialog, ())
+            self._remaining.append(Remaining(*place[:2], ready.kind, body_digest(ready.body).hex(), part))
         for dialog, told in notes:
             store.annotate(dialog, draft(told)[0])
 
-    def _tombstone(self, dialog: DialogId, seq: int) -> Placed:
-        return self._place(dialog, seq, stand_in(self._entry(dialog, seq), self._mark), part=False)
+    def _put(self, entries: Mapping[Handle, Entry]) -> None:
+        """Put entries in the place of others."""
+        placed: dict[DialogId, list[Placed]] = {}
+        for place, entry in entries.items():
+            ready = draft(entry)[0]
+            placed.setdefault(place.dialog, []).append(Placed(place.seq, ready.kind, ready.body))
+        for dialog, found in placed.items():
+            self._eraser.put_in_place(dialog, found)
 
-    def _entry(self, dialog: DialogId, seq: int) -> Entry:
-        """Read an entry; what is lost or cannot be read is known by its header alone."""
-        header = self._store.header(dialog, seq)
-        body = b"".join(one for _, one in self._store.bodies(dialog, seq, seq + 1))
-        try:
-            entry = decode_entry(body)
-        except ValueError:
-            return from_header(header)
-        return entry if entry.kind in (header.kind, "tombstone") else from_header(header)
-
-    def _place(self, dialog: DialogId, seq: int, entry: Entry, *, part: bool) -> Placed:
-        ready = draft(entry)[0]
-        digest = body_digest(ready.body).hex()
-        self._remaining.append(Remaining(dialog, seq, ready.kind, digest, part))
-        return Placed(seq, ready.kind, ready.body)
+    def _as_whole(self, was: Entry, rest: Entry) -> Entry:
+        """Give what stays of an entry; one that is a tombstone since an earlier erasure is no less of one."""
+        whole = was.erased is not None and not was.erased.part
+        return rest.model_copy(update={"erased": self._mark}) if whole else rest
 
     # --- notes --------------------------------------------------------------------------------------------------------------------
 
@@ -350,7 +357,7 @@ class _Doing:
         """Give the entry that says in a dialog what was erased of what it holds."""
         spans = clip(self._changed(), self._held(node))
         entries = [
-            (Handle(span.dialog, seq), self._entry(span.dialog, seq))
+            (Handle(span.dialog, seq), entry_at(self._store, span.dialog, seq))
             for span in spans
             for seq in range(span.start, span.stop)
         ]

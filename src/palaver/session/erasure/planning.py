@@ -17,7 +17,6 @@ from palaver.log import (
     Derived,
     Entry,
     Erasure,
-    Handle,
     Header,
     MessageEntry,
     Node,
@@ -30,7 +29,7 @@ from palaver.session.erasure.scope import Scope
 from palaver.store.erasing import Erasing, may_name
 from palaver.store.protocol import SourceRecord
 
-__all__ = ["Plan", "Search", "planned", "quoted", "spans_of"]
+__all__ = ["Plan", "Search", "planned", "spans_of", "strings_in"]
 
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _SUMMARIES = frozenset({"branch_summary", "compaction_summary"})
@@ -185,22 +184,6 @@ def _size(plan: Plan) -> int:
     return sum(map(len, chain(plan.tombstones.values(), plan.parts.values())))
 
 
-def quoted(store: Erasing, plan: Plan) -> Iterator[Handle]:
-    """Give the entries that stay, in the sessions that are touched, and repeat a line of what is erased: nobody erases them unasked."""
-    spans = [*(Span(one, 0, store.last(one).seq + 1) for one in plan.dialogs), *spans_of(plan.tombstones)]
-    if plan.sessions or not spans:
-        return
-    search = Search(store, spans)
-    for session in sorted({store.node(span.dialog).session_id for span in spans}):
-        for node in store.nodes(session):
-            if node.dialog_id in plan.dialogs:
-                continue
-            known = plan.tombstones.get(node.dialog_id, set()) | plan.parts.get(node.dialog_id, set())
-            for seq, body in store.bodies(node.dialog_id):
-                if seq not in known and search.repeats(body):
-                    yield Handle(node.dialog_id, seq)
-
-
 def spans_of(places: Mapping[DialogId, Iterable[int]]) -> Iterator[Span]:
     """Give entries as spans, one each, in order."""
     for dialog, seqs in places.items():
@@ -297,7 +280,11 @@ class Search:
         if not text.sources or self._constrains:
             return True
         said = text.summary if isinstance(text, BranchSummary) else "\n".join([text.text, *_strings(_json(text.facts))])
-        return any(quote in said for quote in self._quotes)
+        return self.quotes(said)
+
+    def quotes(self, text: str) -> bool:
+        """Tell whether a text has a line of the erased entries."""
+        return any(quote in text for quote in self._quotes)
 
 
 def _meets(span: Span, other: Span) -> bool:
@@ -310,6 +297,11 @@ def _sentences(body: bytes) -> Iterator[str]:
         for line in text.splitlines():
             if len(line.strip()) >= _QUOTE and " " in line.strip():
                 yield line.strip()
+
+
+def strings_in(body: bytes) -> Iterator[str]:
+    """Give all texts in an entry's bytes."""
+    return _strings(_json(body))
 
 
 def _json(data: str | bytes | None) -> Any:  # noqa: ANN401 - any JSON value

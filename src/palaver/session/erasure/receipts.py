@@ -14,6 +14,10 @@ from palaver.messages import canonical_json
 __all__ = ["Receipt", "Remaining", "digest_of"]
 
 _VERSION = 1
+_LATER = frozenset({"summaries", "retold"})
+"""What receipts of before do not say."""
+
+_LISTS = ("sessions", "dialogs", "blobs", "sources", "beyond", "pending", *sorted(_LATER))
 
 
 class Remaining(NamedTuple):
@@ -52,6 +56,8 @@ class Receipt:
         files: How many files that the store had written were removed.
         remaining: SHA-256 over the tombstones, hexadecimal.
         beyond: What may keep old bytes and is out of the store's reach, in words.
+        summaries: The entries whose summary or record went with what was erased, by handle; they are among the tombstones.
+        retold: Those of them whose goal, constraints and other facts were gathered again, by code, from the entries that stand.
         pending: What is still to be done before the bytes are gone, in words; empty when all is done.
     """
 
@@ -68,6 +74,8 @@ class Receipt:
     files: int = 0
     remaining: str = ""
     beyond: tuple[str, ...] = ()
+    summaries: tuple[str, ...] = ()
+    retold: tuple[str, ...] = ()
     pending: tuple[str, ...] = field(default=(), compare=False)
 
     @property
@@ -101,10 +109,8 @@ class Receipt:
                 raise InvalidInput(
                     f"This receipt has version {told['version']}; this palaver reads version {_VERSION}."
                 )
-            known = {one.name: told[one.name] for one in fields(cls)}
-            lists = {
-                name: tuple(known[name]) for name in ("sessions", "dialogs", "blobs", "sources", "beyond", "pending")
-            }
+            known = {one.name: told.get(one.name, ()) if one.name in _LATER else told[one.name] for one in fields(cls)}
+            lists = {name: tuple(known[name]) for name in _LISTS}
             tombstones = tuple(Remaining(*one) for one in known["tombstones"])
             made = cls(**{**known, **lists, "tombstones": tombstones})
         except (KeyError, TypeError, ValueError) as error:

@@ -9,6 +9,7 @@ from hashlib import blake2b
 from typing import Protocol
 
 from palaver.errors import InvalidInput
+from palaver.plurals import counted
 
 __all__ = ["Embedder", "HashingEmbedder", "embedded"]
 
@@ -97,11 +98,13 @@ async def embedded(embedder: Embedder, texts: Sequence[str]) -> list[list[float]
     except (TypeError, ValueError, OverflowError) as error:
         raise InvalidInput(f"The embedder {embedder.name!r} gave what are no vectors: {error}.") from error
     if len(given) != len(texts):
-        raise InvalidInput(f"The embedder {embedder.name!r} gave {len(given)} vectors for {len(texts)} texts.")
+        raise InvalidInput(
+            f"The embedder {embedder.name!r} gave {counted(len(given), 'vector')} for {counted(len(texts), 'text')}."
+        )
     for vector in given:
         if len(vector) != embedder.dimensions:
             raise InvalidInput(
-                f"The embedder {embedder.name!r} gave a vector of {len(vector)} numbers, not of {embedder.dimensions}."
+                f"The embedder {embedder.name!r} gave a vector of {counted(len(vector), 'number')}, not of {embedder.dimensions}."
             )
         if not all(map(math.isfinite, vector)):
             raise InvalidInput(f"The embedder {embedder.name!r} gave a vector with what is no number.")

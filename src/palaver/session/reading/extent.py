@@ -8,6 +8,7 @@ from functools import cached_property
 
 from palaver.ids import DialogId, SessionId
 from palaver.log import Handle, Node
+from palaver.plurals import counted
 from palaver.store.protocol import Store
 
 __all__ = ["Extent", "Opened", "extent_of"]
@@ -60,7 +61,7 @@ class Opened:
         """Say it in a sentence."""
         which = f", the latest of {self.others + 1}" if self.others else ""
         lost = f", {self.extent.unreachable} of them unreachable" if self.extent.unreachable else ""
-        return f"Opened by {self.by}{which}: {self.extent.total} entries in {self.extent.dialogs} dialogs{lost}."
+        return f"Opened by {self.by}{which}: {counted(self.extent.total, 'entry')} in {counted(self.extent.dialogs, 'dialog')}{lost}."
 
 
 def extent_of(store: Store, session_id: SessionId, *, verify: bool) -> Extent:

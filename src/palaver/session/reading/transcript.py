@@ -10,6 +10,7 @@ from palaver.errors import StoreDamaged
 from palaver.ids import BlobId, DialogId
 from palaver.log import NOTHING, Handle, Header, MessageEntry, Reader, Span, decoded, every_body
 from palaver.messages import Message, hydrate
+from palaver.plurals import counted
 from palaver.store.protocol import Store
 
 __all__ = ["Messages", "Stretch", "begins", "merged", "place", "stretches"]
@@ -193,7 +194,7 @@ class Messages(Sequence[Message]):
     __hash__ = None  # type: ignore[assignment] # equal to lists, which have no hash
 
     def __repr__(self) -> str:
-        return f"<{self._count} messages>"
+        return f"<{counted(self._count, 'message')}>"
 
     def _with_media(self, message: Message) -> Message:
         return hydrate(message, lambda digest: self._store.blob(BlobId(digest)))
