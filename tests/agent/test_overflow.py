@@ -277,7 +277,7 @@ class Dropping(Fold):
     ],
 )
 @pytest.mark.parametrize("under", ["context_manager", "compact"])
-def test_r22_a_policy_that_raises_or_gives_no_view_ends_no_turn(manager: ContextManager, told: str, under: str) -> None:
+def test_a_policy_that_raises_or_gives_no_view_ends_no_turn(manager: ContextManager, told: str, under: str) -> None:
     """Under `context_manager=` as under `compact=`: the default policy decides, and the log says once what the other one did."""
     limit = {"budget": 3_000} if under == "context_manager" else {}
     shaped = manager if under == "context_manager" else AutoCompact(triggers=(Tokens(limit=2_000),), policy=manager)
@@ -299,7 +299,7 @@ def test_r22_a_policy_that_raises_or_gives_no_view_ends_no_turn(manager: Context
         assert all(len(str(request.body)) < 20_000 for request in provider.requests)
 
 
-def test_r22_a_policy_that_is_not_there_is_for_its_author_to_mend() -> None:
+def test_a_policy_that_is_not_there_is_for_its_author_to_mend() -> None:
     """No policy of that name, or a configuration that is none: an error before anything is sent, and the turn is let go of."""
     for wanted, error in (("nothing of the kind", UnknownPolicy), ({"type": "letta", "evict": 3}, InvalidInput)):
         agent, provider = scripted(["ok"], context_manager=wanted)

@@ -40,7 +40,7 @@ def turn(agent: Agent, text: str = "and?") -> int:
     return len(made(agent))
 
 
-def test_r19_an_undo_holds_in_the_next_turns() -> None:
+def test_an_undo_holds_in_the_next_turns() -> None:
     """Not taken back by the next message, nor by those after it, until the view has grown by a tenth; then once."""
     agent = compacted()
     agent.current_dialog.undo()
@@ -52,7 +52,7 @@ def test_r19_an_undo_holds_in_the_next_turns() -> None:
     assert not agent.current_dialog.figures(model=MODEL).undone
 
 
-def test_r19_somebody_who_asks_is_not_held_up() -> None:
+def test_somebody_who_asks_is_not_held_up() -> None:
     """By hand it is made smaller at once; behind that the figures are those of a compaction."""
     agent = compacted()
     agent.current_dialog.undo()
@@ -63,7 +63,7 @@ def test_r19_somebody_who_asks_is_not_held_up() -> None:
     assert (figures.compacted, figures.undone) == (preview.tokens_after, False)
 
 
-def test_r19_a_second_undo_holds_what_it_gives_back() -> None:
+def test_a_second_undo_holds_what_it_gives_back() -> None:
     """Two compactions, both taken back: the size that holds is that of the view that is there now."""
     agent = compacted()
     dialog = agent.current_dialog
@@ -83,7 +83,7 @@ def test_r19_a_second_undo_holds_what_it_gives_back() -> None:
     assert sizes[0] < sizes[1]
 
 
-def test_r19_it_is_read_from_the_log(tmp_path: Path) -> None:
+def test_it_is_read_from_the_log(tmp_path: Path) -> None:
     """A dialog that is opened anew from the file, as by another process, and counts by another model; and a fork of it."""
     agent = compacted()
     with SqliteStore(tmp_path / "a.db") as store:
@@ -104,7 +104,7 @@ def test_r19_it_is_read_from_the_log(tmp_path: Path) -> None:
                 assert WHEN.due(one, model) is None
 
 
-def test_r19_what_is_too_long_for_the_model_is_not_held() -> None:
+def test_what_is_too_long_for_the_model_is_not_held() -> None:
     """A window that does not hold the view counts before the undo; behind a compaction it does not, for that could do no better."""
     undone = Figures(tokens=1_001, window=1_000, compacted=1_000, undone=True)
     assert fired((Tokens(),), undone) is not None
@@ -120,7 +120,7 @@ def test_r19_what_is_too_long_for_the_model_is_not_held() -> None:
     st.integers(0, 500),
     st.floats(0, 10_000),
 )
-def test_r19_no_trigger_fires_before_there_is_a_reason(
+def test_no_trigger_fires_before_there_is_a_reason(
     compacted_to: int, tokens: int, window: int, events: int, idle: float
 ) -> None:
     """Whatever the figures: it has grown by a tenth, or the window does not hold it, or nothing fires."""
@@ -131,7 +131,7 @@ def test_r19_no_trigger_fires_before_there_is_a_reason(
 
 @settings(max_examples=25)
 @given(st.lists(st.integers(1, 120), min_size=1, max_size=12), st.booleans())
-def test_r19_it_holds_exactly_so_long(lengths: list[int], elsewhere: bool) -> None:
+def test_it_holds_exactly_so_long(lengths: list[int], elsewhere: bool) -> None:
     """Messages of any length, in the same dialog or in one that is opened anew each time: due at a tenth more, and never before."""
     store = MemoryStore()
     dialog: Dialog = Session.create(store, "s", owner="a").root
@@ -186,7 +186,7 @@ SCHEDULED = ("palaver", {"type": "scheduled", "policy": "claude-code", "newest":
 
 @pytest.mark.parametrize("manager", SCHEDULED, ids=["palaver", "scheduled"])
 @pytest.mark.parametrize("by_hand", [True, False])
-def test_r19_it_holds_under_a_schedule(manager: PolicyLike, by_hand: bool) -> None:
+def test_it_holds_under_a_schedule(manager: PolicyLike, by_hand: bool) -> None:
     """What somebody took back, his own compaction or the schedule's, is sent whole and not committed again; when it has grown by a tenth, it is."""
     agent, asked = reader(manager)
     dialog = agent.current_dialog.reload()
@@ -207,7 +207,7 @@ def test_r19_it_holds_under_a_schedule(manager: PolicyLike, by_hand: bool) -> No
     assert all(past.request().body == sent.body for past, sent in zip(calls, asked, strict=True))
 
 
-def test_r19_it_holds_under_a_schedule_in_another_process_and_in_a_fork(tmp_path: Path) -> None:
+def test_it_holds_under_a_schedule_in_another_process_and_in_a_fork(tmp_path: Path) -> None:
     """Read from the log: whoever opens the session, or forks it, and lets an agent go on."""
     for fork in (False, True):
         with SqliteStore(tmp_path / f"{fork}.db") as store:
@@ -224,7 +224,7 @@ def test_r19_it_holds_under_a_schedule_in_another_process_and_in_a_fork(tmp_path
             assert size(asked[-1]) > whole
 
 
-def test_r19_want_of_room_ends_it() -> None:
+def test_want_of_room_ends_it() -> None:
     """A budget of each request that does not hold what was taken back: it is kept, and what is left out for it is written down."""
     agent, asked = reader("palaver", budget=4_000)
     dialog = agent.current_dialog.reload()
@@ -236,7 +236,7 @@ def test_r19_want_of_room_ends_it() -> None:
 
 
 @pytest.mark.parametrize("manager", sorted(POLICIES))
-def test_r19_nothing_is_written_behind_an_undo_by_whatever_shapes_requests(manager: str) -> None:
+def test_nothing_is_written_behind_an_undo_by_whatever_shapes_requests(manager: str) -> None:
     """Every policy, with a window that holds the view: turns behind an undo add no compaction."""
     agent, asked = reader(manager, 1)
     dialog = agent.current_dialog.reload()

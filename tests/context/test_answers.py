@@ -14,6 +14,7 @@ from palaver import Dialog
 from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.context.presets import PRESETS, Preset
 from palaver.context.summary import HEADINGS, Summarizer, lacking, unusable
+from palaver.context.summary.checks import spoken
 from palaver.context.summary.cleaning import clean
 from palaver.context.summary.scripts import foreign, named
 from palaver.messages.normalize import is_clean
@@ -128,6 +129,26 @@ def test_an_answer_may_speak_of_scratch_work(text: str) -> None:
 def test_what_stands_before_an_end_goes_where_nothing_of_the_answer_is_lost(text: str, said: str) -> None:
     """Before the first heading, where all headings stand again behind it, or between two tags alone on their lines with no heading between."""
     assert clean(text) == said
+
+
+@pytest.mark.parametrize(
+    "scratch",
+    [
+        "Okay, the user ran:\n```bash\npytest -q\nand it failed.",
+        "Okay.\n```bash pytest```\nPlan.",
+        "**Plan**\nTell it all.",
+    ],
+)
+def test_the_end_of_scratch_work_is_one_where_every_section_stands_behind_it(scratch: str) -> None:
+    """The template of a model began to think for it, and what it thought hides the end: a block never closed, a bold line. What lacks a section goes on as it was."""
+    whole = "## Goal\nx\n## Next\ny"
+    assert spoken(f"{scratch}\n</think>\n\n{whole}\n", ("Goal", "Next")) == whole
+    for text in (
+        f"{scratch}\n</think>\n\n## Goal\nx",
+        f"## Goal\nx\n</think>\n{scratch}",
+        f"<think>\n{scratch}\n</think>\n{whole}",
+    ):
+        assert spoken(text, ("Goal", "Next")) == spoken(text, ()) == clean(text)
 
 
 HOSTILE = {

@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
-from palaver.context import ContextManager, Shown
+from palaver.context import ContextManager, Meter, Shown
+from palaver.context.floor import floor
 from palaver.log import Pin, Place
 from palaver.messages import AssistantMessage, Message, ToolCallContent, ToolMessage, ToolResultContent, UserMessage
 from palaver.testing.logs import Log
-from palaver.view import View
-from tests.context.helper import commit, fitted, record, seen
+from palaver.view import Reason, View
+from tests.context.helper import COUNTER, commit, fitted, record, seen, size
 
 GOAL = "Sort the parser out. You must never delete files."
 RULE = "Always run the linter before you are done."
@@ -85,3 +86,26 @@ def test_a_goal_that_is_still_shown_is_not_replaced_in_the_record() -> None:
     view = fitted(seen(log), "fold", 6_000).view
     assert "Later asks" in record(view)
     assert "Goal" not in record(view)
+
+
+@pytest.mark.parametrize("by", ["fold", "palaver", "openhands", "claude-code", "aider"])
+def test_what_is_left_out_without_a_text_is_not_called_folded(by: str) -> None:
+    """Where the text that a policy folds into has no room in the end, the reason says so: nothing of what it names is to be found in a record."""
+    log = Log()
+    called = ToolCallContent(id="k", name="bash", args={"command": "ls"})
+    log.put(
+        UserMessage(content="How many pages?"),
+        AssistantMessage(contents=(called,)),
+        ToolMessage.from_result(ToolResultContent(id="k", content="out " * 40)),
+        AssistantMessage(content="twelve " * 20),
+        UserMessage(content="Why?"),
+    )
+    view = seen(log)
+    without, told = [], 0
+    for tokens in range(sum(floor(view, Meter(COUNTER)).values()), size(view)):
+        final = fitted(view, by, tokens).view
+        told += any(exchange.derived for exchange in final.exchanges)
+        without += [] if any(exchange.derived for exchange in final.exchanges) else [final]
+    assert told
+    assert without
+    assert {gone.reason for final in without for gone in final.omissions} == {Reason.OVER_BUDGET}

@@ -149,7 +149,7 @@ def test_five_hundred_constraints_stay_within_their_room(preset: type[Policy]) -
 
 
 @pytest.mark.parametrize("preset", EVERY, ids=lambda each: each.name)
-def test_r15_every_constraint_is_told_while_all_fit_in_a_quarter_of_the_room(preset: type[Policy]) -> None:
+def test_every_constraint_is_told_while_all_fit_in_a_quarter_of_the_room(preset: type[Policy]) -> None:
     """A hundred that need less than a quarter of a small room, and so many that they need more than a record has otherwise: each word for word."""
     for count, tokens in ((60, 8_000), (300, 60_000)):
         log = Log()
@@ -161,7 +161,7 @@ def test_r15_every_constraint_is_told_while_all_fit_in_a_quarter_of_the_room(pre
         assert [number for number in range(count) if f"Never touch file number {number}." not in said] == []
 
 
-def test_r15_what_is_not_told_is_named_by_number_and_handle() -> None:
+def test_what_is_not_told_is_named_by_number_and_handle() -> None:
     """Of a hundred that have no room the line says how many are not told, between which handles they were said, and that the list has them."""
     rules = tuple(Said(f"{'a' * 32}:{number}:0", f"Never touch file number {number}.") for number in range(100))
     lines = told_of(Facts(rules=rules), "head", 400, COUNTER.text).splitlines()
@@ -174,7 +174,7 @@ def test_r15_what_is_not_told_is_named_by_number_and_handle() -> None:
     )
 
 
-def test_r15_so_many_that_not_all_are_carried_are_counted() -> None:
+def test_so_many_that_not_all_are_carried_are_counted() -> None:
     """Facts go with every compaction: of more than 64,000 characters the first and the newest are carried, and the rest counted."""
     rules = tuple(Said("", f"Never touch file number {number}: {'x' * 400}") for number in range(1_000))
     facts = Facts(rules=rules).bounded()
@@ -186,7 +186,7 @@ def test_r15_so_many_that_not_all_are_carried_are_counted() -> None:
 
 
 @pytest.mark.parametrize("name", [None, *sorted(POLICIES)])
-def test_r10_a_constraint_put_on_by_hand_is_in_the_next_request_under_every_policy(name: str | None) -> None:
+def test_a_constraint_put_on_by_hand_is_in_the_next_request_under_every_policy(name: str | None) -> None:
     """From the next request on, once, with nothing left out and with much; what stood before stays as it was; taken off it is gone."""
     dialog = Dialog(owner="agent")
     dialog.put_text("Hi")
@@ -214,7 +214,7 @@ def test_r10_a_constraint_put_on_by_hand_is_in_the_next_request_under_every_poli
     assert dialog.view().system == before.system
 
 
-def test_r10_it_stays_behind_a_compaction_and_is_not_a_constraint_twice() -> None:
+def test_it_stays_behind_a_compaction_and_is_not_a_constraint_twice() -> None:
     """After fifty messages and a compaction that is written down it stands where it stood, and the list has it once."""
     dialog = Dialog(owner="agent")
     dialog.constraints.add("Write in English.")
@@ -228,7 +228,7 @@ def test_r10_it_stays_behind_a_compaction_and_is_not_a_constraint_twice() -> Non
     assert dialog.constraints.texts == ("Write in English.",)
 
 
-def test_r10_of_very_many_put_on_by_hand_the_newest_are_told_and_the_rest_counted() -> None:
+def test_of_very_many_put_on_by_hand_the_newest_are_told_and_the_rest_counted() -> None:
     """Every request pays for them, so their section is bounded; it says how many are not told, and with which handles they come back."""
     dialog = Dialog(owner="agent")
     dialog.put_text("Hi")

@@ -74,7 +74,7 @@ def compacted_by(dialog: Dialog, policy: str, reader: Summarizer, **words: objec
 
 
 @pytest.mark.parametrize("input_tokens", [None, 12_000])
-def test_r18_an_oversized_output_is_summarised_with_the_problem_in_view(input_tokens: int | None) -> None:
+def test_an_oversized_output_is_summarised_with_the_problem_in_view(input_tokens: int | None) -> None:
     """Read at once, or in pieces whose answers are read again: each request has the problem and fits; what matters is in the view, with its handle."""
     dialog, reader = dialog_with("small", LOG, "small too"), Reader(finding)
     preview = compacted(dialog, reader, input_tokens=input_tokens)
@@ -105,7 +105,7 @@ def test_r18_an_oversized_output_is_summarised_with_the_problem_in_view(input_to
     "said",
     ["", "word " * 9_000, "See /made/up/one.py, /made/up/two.py, /made/up/three.py and /made/up/four.py."],
 )
-def test_r18_what_is_no_digest_leaves_the_preview(said: str) -> None:
+def test_what_is_no_digest_leaves_the_preview(said: str) -> None:
     """Empty, too long, made up, or a summariser that is down: the beginning of the output stands there as before, and the turn goes on."""
     dialog = dialog_with(LOG, "small")
     bare = dialog.compact(policy="swe-agent", model="gpt-4o").composed.view
@@ -117,7 +117,7 @@ def test_r18_what_is_no_digest_leaves_the_preview(said: str) -> None:
     assert compacted(dialog, Reader(down)).composed.view == bare
 
 
-def test_r18_many_pieces_are_bounded_and_others_have_no_digest() -> None:
+def test_many_pieces_are_bounded_and_others_have_no_digest() -> None:
     """A summariser that reads too little is not asked a hundred times; policies that do not digest ask nothing about one output."""
     dialog, reader = dialog_with(LOG * 4, "small"), Reader(finding)
     compacted(dialog, reader, input_tokens=3_000)

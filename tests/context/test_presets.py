@@ -166,7 +166,7 @@ def of_its_own(maker: type[Policy]) -> set[str]:
 
 
 @pytest.mark.parametrize("maker", POLICIES.values(), ids=list(POLICIES))
-def test_r31_every_parameter_of_every_policy_is_held_to_what_it_may_be(maker: type[Policy]) -> None:
+def test_every_parameter_of_every_policy_is_held_to_what_it_may_be(maker: type[Policy]) -> None:
     """Out of range, of another kind, as text: an `InvalidInput` that names it, when the policy is made and not in the middle of a turn."""
     rows = dict(ROWS)
     for name in of_its_own(maker):
@@ -179,7 +179,7 @@ def test_r31_every_parameter_of_every_policy_is_held_to_what_it_may_be(maker: ty
             policy({"type": maker.name, word: value, **({} if word == "model_name" else {"model_name": "gpt-4o"})})
 
 
-def test_r31_what_is_no_parameter_is_refused_also_without_a_model() -> None:
+def test_what_is_no_parameter_is_refused_also_without_a_model() -> None:
     """A slip of the pen is told with the parameter that it is close to; so are prices that are none, by the words there are."""
     with pytest.raises(InvalidInput, match="evict"):
         policy({"type": "letta", "evct": 0.5})
@@ -193,7 +193,7 @@ def test_r31_what_is_no_parameter_is_refused_also_without_a_model() -> None:
 
 
 @pytest.mark.parametrize("given", [None, "drop it", 3, [], {"drops": []}])
-def test_r31_a_plan_that_is_none_is_refused_in_words(given: object) -> None:
+def test_a_plan_that_is_none_is_refused_in_words(given: object) -> None:
     """Whatever a policy gives in the place of a plan: an `InvalidInput` with its name, as for a plain manager that forgets its return."""
 
     class Mine(Policy):
@@ -375,7 +375,7 @@ def test_r307_compaction_brings_the_five_files_back_that_were_worked_on_last() -
     assert any("what it says now" in text for text in texts(again.view))
 
 
-def test_r16_the_five_files_have_their_five_thousand_tokens_each() -> None:
+def test_the_five_files_have_their_five_thousand_tokens_each() -> None:
     """At the original's limit of 167,000: each of five large files has all but a few of its 5,000 tokens."""
     page = "\n".join(f"line {n} of a long file" for n in range(1_200))
     log = log_of(*(read(f"r{n}", f"src/f{n}.py", f"content of {n}\n{page}") for n in range(5)))
@@ -388,7 +388,7 @@ def test_r16_the_five_files_have_their_five_thousand_tokens_each() -> None:
 
 
 @pytest.mark.parametrize("tool", ["bash", "run_shell", "execute_bash", "shell", "exec_command", "local_shell"])
-def test_r16_old_results_are_cleared_whatever_a_harness_calls_its_shell(tool: str) -> None:
+def test_old_results_are_cleared_whatever_a_harness_calls_its_shell(tool: str) -> None:
     """The same work by a shell of another name: as many results are cleared, and nothing is folded; a tool of no such kind is left alone."""
     view = seen(log_of(*(did(f"c{n}", tool, {"command": f"ls {n}"}, PAGE) for n in range(20))))
     composed = fitted(view, ClaudeCode(), int(size(view) * 0.9))
@@ -398,7 +398,7 @@ def test_r16_old_results_are_cleared_whatever_a_harness_calls_its_shell(tool: st
     assert "clear" not in " ".join(fitted(other, ClaudeCode(), int(size(other) * 0.9)).plan.notes)
 
 
-def test_r16_after_an_hour_old_results_are_cleared_and_stay_so() -> None:
+def test_after_an_hour_old_results_are_cleared_and_stay_so() -> None:
     """60 minutes after the last call, far from every limit: all but the newest five; also in the requests that come then, which go on from it."""
     dialog = Dialog(owner="a")
     dialog.put_text("Make the tests pass.")
@@ -414,7 +414,7 @@ def test_r16_after_an_hour_old_results_are_cleared_and_stay_so() -> None:
     assert never.view == dialog.view()
 
 
-def test_r16_what_was_cleared_after_a_pause_is_composed_again_as_it_was_sent() -> None:
+def test_what_was_cleared_after_a_pause_is_composed_again_as_it_was_sent() -> None:
     """A call after two hours, then others at once: each request goes on from the one before, although nothing was committed."""
     log = log_of(*(run(f"c{n}", f"ls {n}") for n in range(12)))
     calls: list[Called] = []
@@ -479,7 +479,7 @@ TODO = "- [ ] measure the heron\n- [ ] draw it\n"
         did("w", "update_plan", {"plan": [{"step": "measure the heron", "status": "in_progress"}]}),
     ],
 )
-def test_r17_manus_recites_its_plan_in_the_tail(first: list[Message]) -> None:
+def test_manus_recites_its_plan_in_the_tail(first: list[Message]) -> None:
     """Written down at the first call, in whatever way: behind the record, before what was newest at the last edit, and not at the front only."""
     view = seen(planned_log(*first))
     composed = fitted(view, Manus(), 8_000)
@@ -498,7 +498,7 @@ def test_r17_manus_recites_its_plan_in_the_tail(first: list[Message]) -> None:
 
 @pytest.mark.parametrize("tokens", [5_000, 6_500, 8_000, 11_000, 14_000])
 @pytest.mark.parametrize("calls", [40, 65])
-def test_r17_what_was_recited_is_not_recited_again(tokens: int, calls: int) -> None:
+def test_what_was_recited_is_not_recited_again(tokens: int, calls: int) -> None:
     """Composing twice is composing once, however many recitals stand in the view: what is settled has its own."""
     log = planned_log(*write("w", "todo.md", TODO), calls=calls // 2)
     log.put(
@@ -509,7 +509,7 @@ def test_r17_what_was_recited_is_not_recited_again(tokens: int, calls: int) -> N
     assert fitted(composed.view, Manus(), tokens).view is composed.view
 
 
-def test_r17_the_plan_is_recited_as_it_stands_and_from_compaction_to_compaction() -> None:
+def test_the_plan_is_recited_as_it_stands_and_from_compaction_to_compaction() -> None:
     """What was changed in a part of the file since is changed in the recital; committed, it is carried on although its file's call has left."""
     log = planned_log(*write("w", "todo.md", TODO), calls=20)
     edit = {"path": "todo.md", "old_str": "- [ ] measure", "new_str": "- [x] measure"}
@@ -531,7 +531,7 @@ def test_r17_the_plan_is_recited_as_it_stands_and_from_compaction_to_compaction(
         assert wrote <= held  # what is erased of them is erased of the recital, too
 
 
-def test_r17_a_recital_stays_where_it_is_until_the_next_edit() -> None:
+def test_a_recital_stays_where_it_is_until_the_next_edit() -> None:
     """As the conversation grows, requests go on from each other between two edits, recital and all; a long plan is recited in part."""
     log = log_of(write("w", "todo.md", TODO + "- [ ] and more of it\n" * 2_000))
     before: list[str] = []

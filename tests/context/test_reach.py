@@ -3,7 +3,7 @@
 import pytest
 
 from palaver.context.work.deeds import deed
-from palaver.context.work.reach import Reach, reach_of, reach_of_command
+from palaver.context.work.reach import Reach, reach_of, reach_of_command, reach_of_words
 from palaver.messages import ToolCallContent
 
 FILE = "/repo/src/app/config.py"
@@ -102,13 +102,54 @@ CHANGES = (
     'echo hi > "$F"',
     "2>src/app/config.py ls",
     "ls >&src/app/config.py",
+    "pytest --junitxml=src/app/config.py",
+    "pytest --force-regen",
+    "pytest --regen-all",
+    "pytest --log-file=x",
+    "pytest --cov-report=json:x --cov",
+    "pytest --cov-report xml --cov=src",
+    "pytest --benchmark-json=x",
+    "pytest -o log_file=x",
+    "pytest @options",
+    "mypy --junit-xml x src",
+    "mypy --html-report x src",
+    "mypy @options",
+    "pyright --createstub x",
+    "pylint --output-format=text:x src",
+    "eslint --init",
+    "jest",
+    "jest --ci",
+    "tsc --noEmit false",
+    "tsc -p . --noEmit --outFile x",
+    "vitest run",
+    "mocha -R json -O output=x",
+    "phpunit --log-junit x",
+    "rspec -o x",
+    "go test -coverprofile=x ./...",
+    "go test ./... -update",
+    "go vet -vettool=x",
+    "go build -o x",
+    "cargo test -- --bless",
+    "ruff check --config 'fix = true'",
+    "ruff check --add-noqa",
+    "file -C -m x",
+    "git diff --outp=x",
+    "git grep -Ovi x",
+    "mv -b a b",
+    "uniq - src/app/config.py",
+    "uniq <<<x src/app/*",
+    "ruff check *",
+    "ls >&2src/app/config.py",
+    "bin/test",
+    "./bin/check",
+    "scripts/bin/ls",
     "ls &>src/app/config.py",
     "ls() { rm -rf src; }; ls",
 )
 
 
 @pytest.mark.parametrize("command", CHANGES)
-def test_b8_a_command_that_is_not_known_to_look_may_have_changed_a_file(command: str) -> None:
+def test_a_command_that_is_not_known_to_look_may_have_changed_a_file(command: str) -> None:
     """Other states of a repository, hidden words, archives, formatters, redirections, and whatever cannot be read to its end."""
     assert reach_of_command(command).has(FILE)
 
@@ -126,7 +167,15 @@ LOOKS = (
     "time timeout 60 .venv/bin/pytest -q",
     "PYTHONPATH=src timeout 60 python -m pytest -q",
     "find . | xargs -0 -n1 -I {} cat {}",
-    "cargo test -- --nocapture",
+    "go test ./... -run TestHeron -count=1 -v",
+    "pytest --lf -xvs --tb=short -k 'not slow' --cov=src --cov-report=term-missing:skip-covered",
+    "mypy --strict src",
+    "git log --oneline -n5 --stat -- src",
+    "git show HEAD~1 --name-only --format=%h",
+    "git rev-parse --abbrev-ref HEAD",
+    "git branch -vv && git status -sb --porcelain",
+    "rg -n '@given' tests -C2",
+    "shellcheck -x run",
     "go test ./...",
     "ruff check src --output-format=concise",
     "mypy src",
@@ -157,6 +206,8 @@ OTHERS = (
     "cat > tests/test_b.py <<'EOF'\nimport os; print($x)\nEOF\npytest -q",
     "pytest -q | tee out.log",
     "echo hi > other.txt",
+    "cargo test -- --nocapture",
+    "cargo clippy --all-targets -- -D warnings",
     "sed -i 's/a/b/' other.py",
     "rm -f other.py",
     "rm -rf build",
@@ -167,13 +218,13 @@ OTHERS = (
 
 
 @pytest.mark.parametrize("command", LOOKS)
-def test_b8_a_command_that_only_looks_changed_nothing(command: str) -> None:
+def test_a_command_that_only_looks_changed_nothing(command: str) -> None:
     """Readers, searches, states that are asked for, runners of tests and checkers, with joints, quotes and redirections to nowhere."""
     assert reach_of_command(command) == Reach()
 
 
 @pytest.mark.parametrize("command", OTHERS)
-def test_b8_a_command_that_writes_what_it_names_changed_nothing_else(command: str) -> None:
+def test_a_command_that_writes_what_it_names_changed_nothing_else(command: str) -> None:
     """A file of another name is what it was; of one by a relative path nobody knows in which folder it is, so where folders go it may go."""
     reach = reach_of_command(command)
     assert not reach.has(FILE)
@@ -182,6 +233,35 @@ def test_b8_a_command_that_writes_what_it_names_changed_nothing_else(command: st
 
 CALLS: tuple[tuple[str, dict[str, object], bool], ...] = (
     ("terminal", {"input": "git checkout ."}, True),
+    ("apply_diff", {"path": FILE, "diff": "x"}, True),
+    ("apply_diff", {"path": "b.py", "diff": "x"}, False),
+    ("apply_diff", {"args": {"file": [{"path": FILE}]}}, True),
+    ("apply_code", {"path": FILE, "code": "x"}, True),
+    ("code_apply", {"target_file": FILE}, True),
+    ("multi_apply", {"path": FILE}, True),
+    ("str", {"path": FILE}, True),
+    ("grep", {"path": FILE, "pattern": "x", "replace": "y"}, True),
+    ("search", {"query": "x", "output": FILE}, True),
+    ("fetch", {"url": "x", "path": FILE}, True),
+    ("get_file", {"url": "x", "path": FILE}, True),
+    ("git", {"cmd": "diff", "path": FILE}, True),
+    ("bash", {"command": "ls", "stdin": "x"}, True),
+    ("bash", {"command": "ls", "description": "look", "timeout": 5}, False),
+    ("shell", {"command": ["bash", "-c", "rm -rf src", "ls"]}, True),
+    ("shell", {"command": ["python", "-c", "true"]}, True),
+    ("Edit", {"file_path": "b.py", "old_string": "x", "new_string": "y", "also": FILE}, True),
+    ("Edit", {"file_path": "b.py", "old_string": "x", "new_string": "y", "replace_all": False}, False),
+    ("str_replace_editor", {"command": ["view"], "path": FILE}, True),
+    ("apply_patch", {"path": "b.py", "patch": "+++ src/app/config.py\n"}, True),
+    ("apply_patch", {"input": "*** Update File: b.py\n" + "+x\n" * 9_000 + "*** Update File: src/app/config.py"}, True),
+    ("read_file", {"path": "b.py", "untold": 1}, True),
+    ("read_file", {"path": "b.py", "to": FILE}, True),
+    ("edit", {"path": "b.py", "to": FILE}, True),
+    ("replace", {"file_path": "b.py", "old_string": "x", "new_string": "y", "instruction": "mend"}, False),
+    ("insert_edit_into_file", {"filePath": "b.py", "code": "x", "explanation": "mend"}, False),
+    ("edit", {"filePath": "b.py", "oldString": "x", "newString": "y"}, False),
+    ("run_shell_command", {"command": "ls", "directory": "src"}, False),
+    ("read_file", {"args": {"file": [{"path": "b.py", "lineRanges": ["1-5"]}]}}, False),
     ("terminal", {"commands": "git checkout ."}, True),
     ("bash", {"code": "git checkout ."}, True),
     ("bash", {"command": "git checkout ."}, True),
@@ -225,10 +305,8 @@ CALLS: tuple[tuple[str, dict[str, object], bool], ...] = (
 )
 
 
-@pytest.mark.parametrize(("name", "args", "changed"), CALLS, ids=[f"{name} {args}"[:60] for name, args, _ in CALLS])
-def test_b8_a_tool_that_is_not_known_may_have_changed_a_file(
-    name: str, args: dict[str, object], *, changed: bool
-) -> None:
+@pytest.mark.parametrize(("name", "args", "changed"), CALLS, ids=[f"{name} {args}"[:100] for name, args, _ in CALLS])
+def test_a_tool_that_is_not_known_may_have_changed_a_file(name: str, args: dict[str, object], *, changed: bool) -> None:
     """Under whatever argument a command goes, whoever the work is handed to; a known one looks, or edits what it names."""
     call = ToolCallContent(id="1", name=name, args=args)
     assert reach_of(call, deed(call)).has(FILE) == changed
@@ -241,3 +319,27 @@ def test_a_long_command_is_read_once(part: str) -> None:
     """Forty thousand characters of one thing take a moment, whatever it is."""
     reach_of_command(f"{part * (40_000 // len(part))}ls")
     reach_of_command(f"ls {part * (40_000 // len(part))}")
+    for mark in ("<bash-input>", "</bash-input>", "<bash-input>ls</bash-input>"):
+        reach_of_words(mark * 10_000 + part * 10_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "changed"),
+    [
+        ("<bash-input>git checkout .</bash-input>", True),
+        ("<bash-input>ls</bash-input>", False),
+        ("<bash-input>rm src/app/config.py</bash-input>", True),
+        ("<bash-input>never ended", True),
+        ("<bash-input>ls</bash-input><bash-input>make</bash-input>", True),
+        ("<bash-input>ls <bash-input>git stash</bash-input>", True),
+        ("\u8bf7\u4fee\u6539config.py\u6587\u4ef6", True),
+        ("<command-name>/format</command-name>", True),
+        ("<system-reminder>Note: /repo/src/app/config.py was modified by a linter.</system-reminder>", True),
+        ("<system-reminder>The list of tasks is empty.</system-reminder>", False),
+        ("I put config.py back.", True),
+        ("Please go on.", False),
+    ],
+)
+def test_what_a_user_says_may_tell_of_a_file(text: str, *, changed: bool) -> None:
+    """What he ran himself reaches what its command does, what he names is taken for changed, and so is all behind a mark that is not known."""
+    assert reach_of_words(text).has(FILE) == changed

@@ -239,7 +239,7 @@ def test_a_summary_by_others_is_carried_on_and_a_notice_is_not() -> None:
     assert isinstance(view.exchanges[0].turns[0].blocks[0].content, TextContent)
 
 
-def test_r30_equal_asks_are_one_line_with_a_count() -> None:
+def test_equal_asks_are_one_line_with_a_count() -> None:
     """An agent that is told to continue two hundred times: one line with the newest handle, and the asks that differ are told beside it."""
     log = Log()
     log.put(user("Make it fast."))
@@ -256,7 +256,7 @@ def test_r30_equal_asks_are_one_line_with_a_count() -> None:
     assert any("And a changelog." in line for line in lines)
 
 
-def test_r30_the_count_goes_on_from_record_to_record() -> None:
+def test_the_count_goes_on_from_record_to_record() -> None:
     """What earlier records counted is not counted anew, and nothing is counted twice."""
     log = Log()
     log.put(user("Make it fast."))

@@ -9,6 +9,7 @@ from palaver.agent.run import Run
 from palaver.errors import ModelCallFailed, ProviderError, RequestRefused
 from palaver.log import Handle
 from palaver.messages import Role, Speaker, TextContent
+from palaver.plurals import counted
 from palaver.session.calls.quarantining import suspects
 from palaver.tools.aside import aside
 from palaver.view import Block, View
@@ -47,9 +48,9 @@ def _left_aside(run: Run, innocent: tuple[Handle, ...]) -> str:
         )
     if left:
         told.append(
-            f"Set aside in this turn, each where a refusal had named it and the next one named another place: {len(left)} blocks, "
-            f"which stay so (session.set_aside, dialog.quarantined). `palaver quarantine {left[0]} --undo` shows one again; "
-            "respond() goes on without them."
+            "Set aside in this turn, each where a refusal had named it and the next one named another place: "
+            f"{counted(len(left), 'block, which stays', 'blocks, which stay')} so (session.set_aside, dialog.quarantined). "
+            f"`palaver quarantine {left[0]} --undo` shows one again; respond() goes on without them."
         )
     return " ".join(told)
 

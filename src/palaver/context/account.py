@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from palaver.context.measure import Meter, Size
@@ -61,7 +61,7 @@ class Anchor:
         room = int(budget.for_input / self.correction(meter))
         if room >= budget.for_input:
             return budget
-        return replace(budget, max_tokens=max(room, 1), reserve=0, safety_buffer=0, max_input=None)
+        return budget.with_input(room)
 
 
 @dataclass(frozen=True, slots=True)

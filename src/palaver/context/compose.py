@@ -19,14 +19,14 @@ from palaver.context.ground import Room
 from palaver.context.ledger import Ledger
 from palaver.context.limits import bytes_over, limited, over_limits, require_limits
 from palaver.context.measure import Meter, Size
-from palaver.context.placing import placed
+from palaver.context.placing import placed, said_again, shaped, silenced, stands_in
 from palaver.context.record.carried import carried
 from palaver.context.record.notice_of import NoticeOf
 from palaver.context.record.running import SHARE, carrying, holding, line_for, released, standing
 from palaver.context.stating import within_room
 from palaver.errors import InfeasibleBudget, InvalidInput
 from palaver.tokens import Budget, Counter, Rates
-from palaver.view import Insert, Plan, Reason, View, apply
+from palaver.view import Insert, Plan, Reason, View, apply, inserted
 
 __all__ = ["Composed", "Planner", "compose"]
 
@@ -42,6 +42,11 @@ class Planner(Protocol):
     @property
     def complete(self) -> bool:
         """Tell whether a view that it leaves too large is infeasible, rather than cut further."""
+        ...
+
+    @property
+    def literal(self) -> bool:
+        """Tell whether what it leaves out is left out without a word."""
         ...
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None, /) -> Plan:
@@ -125,9 +130,9 @@ def compose(
     books = (ledger or Ledger(meter=Meter(counter))).reading(view)
     room = budget if books.anchor is None else books.anchor.within(budget, books.meter)
     refused: InfeasibleBudget | None = None
-    for stating in within_room(view, room, books.meter):
+    for stating in within_room(view, budget, books.meter):
         try:
-            made = _standing_in(_summarised(stating, policy, budget, room, books, prices), stating, room, books)
+            made = _saying(stating, policy, budget, room, books, prices)
         except InfeasibleBudget as error:
             refused = error  # what was put on the list by hand gives way before a request becomes impossible
         else:
@@ -136,12 +141,50 @@ def compose(
     raise refused or AssertionError("a view is given at least once")
 
 
-def _standing_in(made: Composed, view: View, room: Budget, books: Ledger) -> Composed:
-    """Have something stand for what leaves untold, where a line has room. A plain context manager is taken at its word: it says what is sent."""
-    if any(drop.reason is Reason.MANAGER for drop in made.plan.drops):
+def _saying(view: View, policy: Planner, budget: Budget, room: Budget, books: Ledger, prices: Rates | None) -> Composed:
+    """Make a view fit, and say what it knows of and says nowhere, if not by this policy's own text then by a line that stays, while there is room."""
+    for start, plan in () if policy.literal else said_again(view, books, budget, policy):
+        line = plan.inserts[0]
+        for asked in (start, holding(start, line.before)):
+            try:
+                made = _told(asked, policy, budget, room, books, prices)
+            except InfeasibleBudget:
+                continue
+            final = released(made.view, start.exchanges[line.before])
+            if stands_in(final, view, line) and not silenced(start, final, books):
+                return replace(made, view=final, limits=(plan, *made.limits), before=books.meter.view(view))
+    return _told(view, policy, budget, room, books, prices)
+
+
+def _told(view: View, policy: Planner, budget: Budget, room: Budget, books: Ledger, prices: Rates | None) -> Composed:
+    """Make a view fit, and have something stand for what leaves: with as much less of the view as that needs, where it can be had.
+
+    What a plain context manager leaves out is left out without a word: it says what is sent.
+    """
+    made = _summarised(view, policy, budget, room, books, prices)
+    if policy.literal and made.plan.drops:
         return made
-    found = placed(made, view, books, room)
-    return made if found is None else made.with_last(*found)
+    wanted = placed(made, view, books, None, budget)
+    while wanted is not None:
+        line = made.with_last(*wanted)
+        if _fits(line, room, books):
+            return line
+        less = room.with_input(room.for_input - (line.tokens_after - made.tokens_after))
+        try:
+            again = _summarised(view, policy, budget, less, books, prices)
+        except InfeasibleBudget:
+            pass
+        else:
+            found = placed(again, view, books, room, budget)
+            again = again if found is None else again.with_last(*found)
+            if not silenced(view, again.view, books):
+                return again
+        wanted = placed(made, view, books, Budget.of_input(max(line.tokens_after - 1, 1)), budget)
+    return made
+
+
+def _fits(made: Composed, room: Budget, books: Ledger) -> bool:
+    return made.tokens_after <= room.for_input and bytes_over(made.view, room, books) <= 0
 
 
 def _summarised(
@@ -195,15 +238,12 @@ def _announced(made: Composed, view: View, place: int | None, room: Budget, book
     line = line_for(view, place, made.view, before, books.meter.text)
     if line is None:
         return made
-    base = view
-    for plan in (*made.limits, made.plan) if made.fallback else made.limits:
-        base = apply(base, plan, books.applied)
+    base = shaped(view, (*made.limits, made.plan) if made.fallback else made.limits, books.applied)
     last = replace(last, inserts=(line, *last.inserts))
     final = apply(base, last, books.applied)
     after = books.meter.view(final)
-    if after.total > room.for_input or bytes_over(final, room, books) > 0:
-        return None
-    return made.with_last(final, last, after)
+    told = made.with_last(final, last, after)
+    return told if _fits(told, room, books) else None
 
 
 def _fitted(view: View, policy: Planner, budget: Budget, room: Budget, books: Ledger, prices: Rates | None) -> Composed:
@@ -257,7 +297,24 @@ def _composed(
     ):  # what the policy made of an open exchange cannot be made smaller: begin again without it
         plan = _refused(plan, "what it leaves cannot be made small enough")
         final, rest, after = _finished(view, before, books, budget)
+    elif not _keeps_a_text(final, plan):
+        plan = _dropping(plan)
+        final = shaped(view, (plan, rest), books.applied)
     return Composed(view=final, plan=plan, fallback=rest, before=before, after=after, floor=needed, held=books.held)
+
+
+def _keeps_a_text(view: View, plan: Plan) -> bool:
+    """Tell whether a text that a plan put for what it leaves out is in the view that came of it; where it put none, there is none to miss."""
+    own = [inserted(insert).turns for insert in plan.inserts if not insert.standing]
+    return not own or any(exchange.turns in own for exchange in view.exchanges)
+
+
+def _dropping(plan: Plan) -> Plan:
+    """Give a plan that folds as one that drops: its text had no room in the end, so nothing stands for what it leaves out."""
+    drops = tuple(
+        replace(drop, reason=Reason.OVER_BUDGET) if drop.reason is Reason.FOLDED else drop for drop in plan.drops
+    )
+    return replace(plan, drops=drops)
 
 
 def _planned(view: View, policy: Planner, budget: Budget, books: Ledger, prices: Rates | None) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -188,9 +188,8 @@ def _attempt(budget: Budget, more: int, written: Callable[[Budget], _Written]) -
     """Write the list from a view that leaves so many tokens of the budget free."""
     if not more:
         return written(budget)
-    left = max(budget.for_input - more, 1)
     try:
-        return written(replace(budget, max_tokens=left, reserve=0, safety_buffer=0, max_input=None))
+        return written(budget.with_input(budget.for_input - more))
     except InfeasibleBudget as error:
         around = {**error.breakdown, "around the messages": more}
         raise InfeasibleBudget(budget.for_input, error.needed + more, around) from error

@@ -41,9 +41,11 @@ class Managed:
     Attributes:
         name: The manager's name.
         complete: False: if the manager leaves too much, `compose` goes on.
+        literal: True: what it leaves out is left out without a word.
     """
 
     complete = False
+    literal = True
 
     def __init__(self, manager: ContextManager, dialog: Viewed | None = None) -> None:
         """Take a manager, and the dialog it is to be called with; a bare view unless given."""

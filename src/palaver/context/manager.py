@@ -74,11 +74,13 @@ class Policy(ContextManager):
         model_name: The model whose window and tokens count, or empty: then budget and counter come from the caller.
         max_tokens: The window: what a request and its answer may occupy, in tokens; the model's own unless given.
         parameters: What the policy is made with besides, by name, each with what it may be: whatever says otherwise is refused when it is made.
+        literal: True when what is left out is left out without a word; a policy always has a line for it.
         complete: True when the policy shows everything or nothing: a view that is too large for the budget is then infeasible, where
             otherwise `compose` goes on by dropping the oldest.
     """
 
     complete: ClassVar[bool] = False
+    literal: ClassVar[bool] = False
     parameters: ClassVar[Parameters] = MappingProxyType({})
 
     def __init__(self, model_name: str = "", max_tokens: int | None = None, **budget: object) -> None:

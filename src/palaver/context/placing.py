@@ -3,11 +3,12 @@
 What is known of the conversation goes with the text that stands for it. A policy of somebody's may drop without a text, and near a limit a record may have
 no room: then there is no text for the facts to go with, and whoever writes such a view down loses them. So behind every plan it is looked at what left
 untold, and one text is put there for all of it: where it is to be recalled, the user's goal, and what he said must or must not be, in his own words.
+What a view knows of and says nowhere before any plan is said first, so that whoever plans sees it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
@@ -21,21 +22,22 @@ from palaver.context.record.carried import begun, sources_of, united, within
 from palaver.context.record.constraints import Constraints
 from palaver.context.record.facts import NOTHING, Facts, Said
 from palaver.context.record.recorder import Recorder
-from palaver.context.record.running import carrying, is_line, standing
+from palaver.context.record.running import carrying, is_line, standing, text_of
 from palaver.context.record.telling import counts_rules, tells, told
 from palaver.context.texts import notice
 from palaver.log import Run, Span
 from palaver.messages import Speaker, TextContent
 from palaver.tokens import Budget
-from palaver.view import CARRIED, Block, Exchange, Insert, Plan, View, apply, inserted
+from palaver.view import CARRIED, Applied, Block, Drop, Exchange, Insert, Plan, View, apply, inserted
 
-__all__ = ["carrying_on", "placed", "unstated", "untold"]
+__all__ = ["NO_SMALLER", "carrying_on", "placed", "said_again", "shaped", "silenced", "stands_in", "unstated", "untold"]
 
 _SHARE = 4
-"""At most a quarter of what the view has is for it, as for every text that stands for what left; but for a few constraints there is always room."""
+"""At most a quarter of the room is for it, as for every text that stands for what left; but for a few constraints there is always room. It is a quarter
+of what was allowed, and not of what the view has: the line stands in front, and the view grows with every turn."""
 
 _FEW = 300
-"""Tokens of constraints that have a place whatever the view has."""
+"""Tokens of constraints that have a place whatever the room."""
 
 _TOLD_BY_OTHERS = frozenset({"file", "plan", "repo map", "pending", "interrupted", ""})
 """Derived texts that stand for nothing that left."""
@@ -79,7 +81,14 @@ def carrying_on(before: View, after: View, ledger: Ledger) -> View:
     if not left:
         return replace(after, carried=()) if after.carried else after
     facts = _known(left, ledger.reading(before), begins=begins)
-    return replace(after, carried=(inserted(_insert(left, facts, "", CARRIED)),))
+    unseen = inserted(_insert(left, facts, "", CARRIED))
+    return replace(after, carried=() if _is_named(unseen, after) else (unseen,))
+
+
+def _is_named(unseen: Exchange, view: View) -> bool:
+    """Tell whether nothing is known of what a view carries unseen, and a text of the view names it already: then there is nothing more to say."""
+    known = any(block.facts not in {"", NOTHING} for block in unseen.blocks())
+    return not known and within(unseen, tuple(united(run for block in _texts(view) for run in block.sources)))
 
 
 def unstated(view: View) -> tuple[Said, ...]:
@@ -126,6 +135,65 @@ def _insert(left: Sequence[Exchange], facts: Facts, text: str, label: str) -> In
     return Insert(before=0, text=text, label=label, sources=sources_of(left), facts=facts.to_json(), trust=trust)
 
 
+def shaped(view: View, plans: Iterable[Plan], applied: Applied | None = None) -> View:
+    """Give a view with plans applied, one after the other: what their texts tell of is carried unseen no longer."""
+    for plan in plans:
+        view = apply(view, plan, applied)
+    told_ = _carried(view) if view.carried else ()
+    return replace(view, carried=tuple(each for each in view.carried if not within(each, told_))) if told_ else view
+
+
+class _Asked(Protocol):
+    """What is needed of a policy; `palaver.context.Planner` is one."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def complete(self) -> bool: ...
+
+
+def said_again(view: View, ledger: Ledger, budget: Budget, policy: _Asked) -> Iterator[tuple[View, Plan]]:
+    """Have a view say what it knows of and says nowhere, before a policy is asked: so it makes room for that as for all that must be in the view.
+
+    What the line says, and where, follows from what was written down and from the budget, and from nothing that is said later: requests go on from each other.
+
+    Args:
+        view: The view.
+        ledger: The books.
+        budget: What one request is allowed, whatever the provider said of the last one.
+        policy: Who is asked next.
+
+    Yields:
+        The view with a line that says all of it, or how much it has no room for, and the plan that put it there; first with the goal, then without. Of one
+        that makes no room the constraints alone: else they would change their words where the view outgrows the goal.
+    """
+    settled = replace(view, exchanges=view.exchanges[: view.settled])
+    rules = {said.text for said in unstated(settled)}
+    unseen = tuple(each for each in view.carried if not _is_named(each, view))
+    silent = [each for each in _silent(settled, rules, None) if each not in view.carried]
+    if not unseen and not silent:
+        return
+    head = notice([one for one in view.omissions if one.reason in GONE], view.shared)
+    pattern = _pattern(ledger.reading(view), head, (*silent, *unseen), None)
+    lines = tuple(_worded(pattern, budget.for_input // _SHARE, ledger))
+    for insert in lines[-1:] if policy.complete else lines:
+        plan = Plan(policy=policy.name, inserts=(insert,))
+        yield replace(shaped(view, [plan], ledger.applied), settled=view.settled + 1), plan
+
+
+def stands_in(after: View, before: View, line: Insert) -> bool:
+    """Tell whether a line stands in a view, or with all that it says another text that stands for more than what had left before."""
+    own = inserted(line)
+    if any(each.turns == own.turns for each in after.exchanges):
+        return True
+    return within(own, _carried(after)) and after.omissions != before.omissions
+
+
+def silenced(before: View, after: View, ledger: Ledger) -> bool:
+    """Tell whether a view says nowhere what the user said must or must not be, in what it shows or knows or in what left with nothing to stand for it."""
+    return bool(unstated(carrying_on(before, after, ledger)))
+
+
 class _Made(Protocol):
     """What is needed of a composed view; `palaver.context.Composed` is one."""
 
@@ -141,7 +209,9 @@ class _Made(Protocol):
     def before(self) -> Size: ...
 
 
-def placed(made: _Made, view: View, ledger: Ledger, room: Budget | None) -> tuple[View, Plan, Size] | None:
+def placed(
+    made: _Made, view: View, ledger: Ledger, room: Budget | None, allowed: Budget | None = None
+) -> tuple[View, Plan, Size] | None:
     """Have something stand for what a composed view leaves out untold.
 
     Args:
@@ -149,6 +219,7 @@ def placed(made: _Made, view: View, ledger: Ledger, room: Budget | None) -> tupl
         view: The view that was composed.
         ledger: The books.
         room: What the request may occupy; None for as much as it needs.
+        allowed: What it was allowed, where the provider's word makes less of that; `room` when not given.
 
     Returns:
         The view, the last of its plans (the fallback, where there is one) with the text in it, and the view's size; None where nothing is untold, or
@@ -160,9 +231,7 @@ def placed(made: _Made, view: View, ledger: Ledger, room: Budget | None) -> tupl
     rules = {said.text for said in unstated(made.view)}.difference(said.text for said in facts.rules)
     if not left and not rules:
         return None
-    base = view
-    for plan in (*made.limits, made.plan) if made.fallback else made.limits:
-        base = apply(base, plan, books.applied)
+    base = shaped(view, (*made.limits, made.plan) if made.fallback else made.limits, books.applied)
     last, same = made.fallback or made.plan, made.view is view
     head = notice([one for one in made.view.omissions if one.reason in GONE], view.shared)
     bare = next((one for one in last.inserts if _is_line(one, head)), None)
@@ -173,24 +242,49 @@ def placed(made: _Made, view: View, ledger: Ledger, room: Budget | None) -> tupl
     else:
         pattern = _insert(left, books.constraints.applied(facts), head, "notice")
     before = max(_place(base, view, left, last), 0 if bare is None else bare.before)
-    for insert in _worded(pattern, made.view, books, needed=bool(left)):
-        plan = replace(last, inserts=(*others, replace(insert, before=before, standing=same)))
+    drops = (*last.drops, *(Drop(index=index) for index in _told_anew(base, silent, view, head)))
+    most = allowed or room
+    share = (books.meter.view(made.view).total if most is None else most.for_input) // _SHARE
+    alone = all(each in view.carried for each in left)
+    saying = bool(rules or facts.rules)
+    for insert in (*_worded(pattern, share, books), *([] if alone else [pattern])):
+        plan = replace(last, drops=drops, inserts=(*others, replace(insert, before=before, standing=same)))
         final = apply(base, plan, books.applied)
         size = books.meter.view(final)
-        if room is not None and (size.total > room.for_input or bytes_over(final, room, books) > 0):
+        if not _in_room(final, size, room, books):
             continue
         if base is view and final == view:  # all that the plan takes out is the line itself
-            return view, Plan(policy=last.policy, notes=(*last.notes, "not taken: it makes the view no smaller")), size
+            return view, Plan(policy=last.policy, notes=(*last.notes, f"not taken: {NO_SMALLER}")), size
         if same or size.total < made.before.total:
             return final, plan, size
+        if saying and insert is not pattern and not (made.fallback or made.limits):
+            # what the user said stands there for its own sake: while there is room it need not be less than what left
+            return final, replace(plan, inserts=(*others, replace(insert, before=before, standing=True))), size
     return None
+
+
+NO_SMALLER = "it makes the view no smaller"
+"""Why a plan is not taken."""
+
+
+def _in_room(view: View, size: Size, room: Budget | None, books: Ledger) -> bool:
+    return room is None or (size.total <= room.for_input and bytes_over(view, room, books) <= 0)
 
 
 def _is_line(insert: Insert, head: str) -> bool:
     """Tell whether a plan puts nothing but the line that something left: then what is to be said is said behind it."""
-    return (
-        insert.label == "notice" and insert.text.partition(":")[0] == head.partition(":")[0] and "\n" not in insert.text
-    )
+    return insert.label == "notice" and _is_bare(insert.text, head)
+
+
+def _is_bare(text: str, head: str) -> bool:
+    return text.partition(":")[0] == head.partition(":")[0] and "\n" not in text
+
+
+def _told_anew(base: View, silent: Sequence[Exchange], view: View, head: str) -> Iterator[int]:
+    """Give the bare lines that an earlier plan put, as for want of bytes: the one that says more stands for the same."""
+    for index, exchange in enumerate(base.exchanges):
+        if exchange in silent and exchange not in view.exchanges and _is_bare(text_of(exchange), head):
+            yield index
 
 
 def _silent(view: View, rules: AbstractSet[str], bare: Insert | None) -> tuple[Exchange, ...]:
@@ -214,19 +308,15 @@ def _pattern(books: Ledger, head: str, told_of: Sequence[Exchange], bare: Insert
     return replace(made, sources=tuple(united((*bare.sources, *made.sources))), trust=min(bare.trust, made.trust))
 
 
-def _worded(pattern: Insert, after: View, books: Ledger, *, needed: bool) -> Iterator[Insert]:
-    """Give the texts that could stand there, the one that says most first; the line alone only where it is needed."""
+def _worded(pattern: Insert, share: int, books: Ledger) -> Iterator[Insert]:
+    """Give the lines that say all constraints, or how many they have no room for: the one that says most first."""
     facts, count = Facts.from_json(pattern.facts), books.meter.text
-    share = books.meter.view(after).total // _SHARE
-    step = 1 << max(share.bit_length() - 1, 0)  # it stands in front, and the view grows with every turn
-    most = count(pattern.text) + max(step, _FEW)
+    most = count(pattern.text) + max(share, _FEW)
     only = Facts(rules=facts.rules, more={name: n for name, n in facts.more.items() if name == "rules"})
-    for shown in (replace(only, goal=facts.goal), only):
+    for shown in (only,) if facts.goal is None else (replace(only, goal=facts.goal), only):
         text = told(shown, pattern.text, most, count)
         if not facts.rules or counts_rules(text) or all(tells(text, one) for one in facts.rules):
             yield replace(pattern, text=text)
-    if needed:
-        yield pattern
 
 
 def _place(base: View, view: View, left: Sequence[Exchange], last: Plan) -> int:

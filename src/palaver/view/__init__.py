@@ -7,7 +7,7 @@ from palaver.view.hearing import Hearing, speaker_at
 from palaver.view.lines import header_at, held
 from palaver.view.manifest import Manifest, changed, manifest, patched, restored, rules_of
 from palaver.view.plan import Drop, Insert, Plan, Remove, Rewrite
-from palaver.view.protocol import call_in, dressed, outside, shown
+from palaver.view.protocol import call_in, dressed, outside, result_in, shown
 from palaver.view.reasons import Reason
 from palaver.view.view import CARRIED, Block, Exchange, Omission, Stated, Turn, View
 
@@ -44,6 +44,7 @@ __all__ = [
     "outside",
     "patched",
     "restored",
+    "result_in",
     "rules_of",
     "shown",
     "speaker_at",

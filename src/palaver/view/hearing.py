@@ -149,17 +149,20 @@ class Hearing:
         if key not in self._told:
             leads = self._leads(place)
             said = "" if found is None else _sections(_read(self.reader, found))
-            self._told[key] = None if leads is None or said is None else f"{said}\n{leads}".strip()
+            gone = said is None or (
+                leads is None and found is None
+            )  # newer ones that can be read stand for what is gone
+            self._told[key] = None if gone else f"{said}\n{leads or ''}".strip()
         return self._told[key]
 
     def _instructions_at(self, place: Handle) -> Handle | None:
-        """Give the instructions in force where a message stands: the newest before it."""
+        """Give the instructions in force where a message stands: the newest before it, or what was lost behind them."""
         known, found = self._in_force.get(place.dialog, (-1, None))
         if not 0 <= known <= place.seq:
             found = self._newest(place)
         else:
             since = _down(self.reader, Span(place.dialog, known, place.seq))
-            found = next((at for at, header in since if header is not None and header.kind == "instructions"), found)
+            found = next((at for at, header in since if _instructs(header)), found)
         self._in_force[place.dialog] = (place.seq, found)
         return found
 
@@ -169,9 +172,7 @@ class Hearing:
         for at, header in _backwards(self.reader, place):
             if checkpoint is not None and (at.dialog != checkpoint[0] or at.seq <= checkpoint[1].base):
                 break
-            if header is None:
-                continue
-            if header.kind == "instructions":
+            if header is None or header.kind == "instructions":
                 return at
             if header.kind == "compaction" and checkpoint is None:
                 entry = _read(self.reader, at)
@@ -182,7 +183,7 @@ class Hearing:
         runs = [piece for piece in checkpoint.pieces if isinstance(piece, Run)]
         for run in reversed(runs):
             for at, header in _down(self.reader, Span(run.dialog, run.start, run.stop)):
-                if header is not None and header.kind == "instructions":
+                if _instructs(header):
                     return at
         return None
 
@@ -232,6 +233,11 @@ def _leading(reader: Reader, place: Handle) -> Iterator[Handle]:
                 yield Handle(span.dialog, header.seq)
             elif header.role and header.role != Role.CUSTOM:
                 return
+
+
+def _instructs(header: Header | None) -> bool:
+    """Tell whether an entry is instructions; what is lost may have been, and cannot be read."""
+    return header is None or header.kind == "instructions"
 
 
 def _read(reader: Reader, place: Handle) -> Entry | None:

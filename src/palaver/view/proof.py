@@ -16,7 +16,7 @@ from typing import Any
 
 from palaver.view.spelling import Spelling
 
-__all__ = ["Proof", "is_data", "names", "proof"]
+__all__ = ["Proof", "is_data", "output_of", "proof"]
 
 
 class Proof(IntEnum):
@@ -55,15 +55,30 @@ _BESIDE = _THOUGHTS | {"id", "type", "call_id", "plan", "analysis"}
 """Keys that stand beside a name and its arguments in what agents write; others make it a thing that has a name."""
 
 _NAMED_OUTPUT = re.compile(
-    r"command [`'\"]?(?P<command>[\w.-]{1,100})[`'\"]? (?:returned|failed with)\b|"
-    r"(?:the )?(?:results?|outputs?|responses?) (?:of|from|for) [`'\"]?(?P<of>[\w.-]{1,100})\b|"
-    r"(?:the )?(?:tool|function|action) [`'\"]?(?P<tool>[\w.-]{1,100})[`'\"]? (?:returned|responded)\b",
+    r"(?:(?P<command>command) |(?:the )?(?:(?:results?|outputs?|responses?) (?:of|from|for)|(?P<tool>tool|function|action)) )"
+    r"(?P<quote>[`'\"]?)(?P<name>[\w.-]{1,100})(?P=quote)(?(command) returned|(?(tool) (?:returned|responded)))(?: the following\.|(?: the following)?[ \t]{0,4}[:：])",
     re.IGNORECASE,
 )
 """How an output begins that says what it is of."""
 
-_PAIRS = {"{": "}", "[": "]"}
-_RAISED = re.compile(r"[\w.]{1,200}(?::[^\n]*)?\Z")
+_RAISED = r"Traceback \(most recent call last\):\n(?:[ \t][^\n]*\n)+[\w.]{1,200}(?::[^\n]*)?"
+_TRACEBACK = re.compile(
+    rf"{_RAISED}(?:\n\n(?:During handling of the above exception, another exception occurred|"
+    rf"The above exception was the direct cause of the following exception):\n\n{_RAISED})*"
+)
+"""What Python says of an exception, and of those that it was raised from."""
+
+_DOCUMENT = re.compile(
+    r"<\?xml\b[^>]{0,200}\?>\s*(?:<!DOCTYPE\b[^>]{0,400}>\s*)?<(?P<root>[\w:.-]{1,100})[\s>]|<!DOCTYPE (?P<html>html)\b",
+    re.IGNORECASE,
+)
+"""How a document of elements begins."""
+
+_TOKEN = re.compile(
+    r"\s+|[{}\[\](),:]|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|-?(?:\d[\d.]*(?:[eE][+-]?\d+)?|Infinity)|NaN\b|(?:[tT]rue|[fF]alse|null|None)\b",
+    re.DOTALL,
+)
+"""What JSON, lines of JSON and what Python prints of a list or an object are made of: no word stands there alone."""
 
 
 def proof(said: str, spelling: Spelling) -> tuple[Proof, str]:
@@ -77,8 +92,16 @@ def _in_words(said: str, spelling: Spelling) -> tuple[Proof, str]:
     found = None
     for found in spelling.action.finditer(said):  # noqa: B007 - the last one counts
         pass
-    if found is None or _is_example(said, found.start()):
+    if found is None:
         return Proof.NONE, ""
+    weight, name = _step(said, found, spelling)
+    if _is_example(said, found.start()):  # a whole one may be an agent's all the same: an observation behind it tells
+        weight = Proof.SOME if weight is Proof.FIRM else Proof.NONE
+    return weight, name
+
+
+def _step(said: str, found: re.Match[str], spelling: Spelling) -> tuple[Proof, str]:
+    """Weigh a line that names an action."""
     name = found["name"].strip()
     bare = name.strip("*_`[] \t")
     thought = spelling.thought.search(said, 0, found.start()) is not None
@@ -88,7 +111,7 @@ def _in_words(said: str, spelling: Spelling) -> tuple[Proof, str]:
         return Proof.FIRM if thought else Proof.CALL, bare
     if call is not None and _closes(name, said):
         return (Proof.FIRM if thought else Proof.CALL if english else Proof.NONE), call["name"]
-    if not (thought or english):
+    if not english:  # one word behind a thought is advice, in any language; what an English one is, its answer tells
         return Proof.NONE, ""
     if not name:
         return _behind(said[found.end() :].lstrip(), spelling)
@@ -134,7 +157,7 @@ def _in_json(said: str, spelling: Spelling) -> tuple[Proof, str]:
             return weight, name
         fenced = before[before.rfind("\n") + 1 :].strip().startswith("```")
         own = any(key in value for key in _OWN_NAMES)
-        if own and ((fenced and not behind) or any(key in value for key in _OWN_INPUTS)):
+        if own and ((fenced and not behind and weight >= Proof.CALL) or any(key in value for key in _OWN_INPUTS)):
             return Proof.SOME, name
     named = spelling.json.search(said) if re.search(r"\"(?:action|tool)_input\"\s*:", said) else None
     return (Proof.NONE, "") if named is None else (Proof.SOME, named["name"])  # spelt as no parser takes it
@@ -156,7 +179,7 @@ def _objects(said: str) -> Iterator[tuple[int, int, Mapping[str, Any]]]:
 
 
 def _call(value: Mapping[str, Any]) -> tuple[Proof, str]:
-    """Weigh an object: whether it names a tool and its arguments, and nothing else but what agents write beside them."""
+    """Weigh an object: whether it names a tool and its arguments, and what else: agents write a few things beside them, and who calls it a tool, any."""
     for key in ("command", "function"):
         inner = value.get(key)
         if isinstance(inner, dict):
@@ -167,34 +190,56 @@ def _call(value: Mapping[str, Any]) -> tuple[Proof, str]:
     if not key or not given:
         return Proof.NONE, ""
     name = str(value[key])
-    if key in _OWN_NAMES and given in _OWN_INPUTS:
-        return Proof.FIRM, name
+    own = key in _OWN_NAMES and given in _OWN_INPUTS
     words = isinstance(value[given], str) and (key in _OWN_NAMES or given == "arguments")
-    if not value.keys() <= {key, given} | _BESIDE or not (words or _is_arguments(value[given])):
+    if not (own or words or _is_arguments(value[given])):
         return Proof.NONE, ""
-    return Proof.FIRM if _THOUGHTS & value.keys() else Proof.CALL, name
+    if not value.keys() <= {key, given} | _BESIDE:
+        return (Proof.SOME if own or key in _OWN_NAMES[1:] else Proof.NONE), name
+    return Proof.FIRM if own or _THOUGHTS & value.keys() else Proof.CALL, name
 
 
 def _is_arguments(value: object) -> bool:
     """Tell whether a value is arguments by their names, and no schema of them."""
-    return isinstance(value, dict) and "properties" not in value and value.get("type") != "object"
+    return isinstance(value, dict) and value.get("type") != "object"
 
 
-def names(text: str, called: str) -> bool:
-    """Tell whether a text begins with saying that it is what something called gave back."""
-    found = _NAMED_OUTPUT.match(text) if called else None
-    return found is not None and found[found.lastgroup or 0].casefold() == called.strip().casefold()
+def output_of(text: str) -> tuple[str, int]:
+    """Give the name of what a text begins by saying that it is the output of, and where that is said; no name where it says no such thing."""
+    found = _NAMED_OUTPUT.match(text)
+    return ("", 0) if found is None else (found["name"].casefold(), found.end())
 
 
 def is_data(text: str) -> bool:
-    """Tell whether a text is data and nothing else: an object or a list, or a traceback with what was raised at its end."""
+    """Tell whether a text is data and nothing else: objects or lists, a document of elements, or a traceback with what was raised at its end."""
     bare = text.strip()
-    if bare.startswith("Traceback (most recent call last)"):
-        return _RAISED.match(bare[bare.rfind("\n") + 1 :]) is not None and "\n\n" not in bare
-    if not bare.endswith(_PAIRS.get(bare[:1], "\0")):
-        return bare.startswith("<?xml") and bare.endswith(">")
+    if bare[:1] == "<":
+        return _is_document(bare)
+    if bare[:1] not in {"{", "["}:
+        return _TRACEBACK.fullmatch(bare) is not None
     try:
         json.loads(bare, strict=False)
     except (ValueError, RecursionError):
-        return bare[1:2] in {"'", "{", "["} and "\n\n" not in bare
+        return _is_literal(bare)
     return True
+
+
+def _is_document(text: str) -> bool:
+    """Tell whether a text is one document from its first line to the end of its root."""
+    begun = _DOCUMENT.match(text)
+    return begun is not None and text.casefold().endswith(f"</{begun['root'] or begun['html']}>".casefold())
+
+
+def _is_literal(text: str) -> bool:
+    """Tell whether a text is nothing but texts, numbers and names for nothing, with brackets around them that close."""
+    place = depth = 0
+    while place < len(text):
+        found = _TOKEN.match(text, place)
+        if found is None:
+            return False
+        token = found[0]
+        depth += (token in {"{", "[", "("}) - (token in {"}", "]", ")"})
+        if depth < 0 or (depth == 0 and token[0] in "\"'-0123456789NIntfTF"):
+            return False
+        place = found.end()
+    return depth == 0

@@ -17,8 +17,8 @@ from functools import lru_cache
 from typing import Any
 
 from palaver.messages import ToolCallContent
-from palaver.view.announced import is_announced
-from palaver.view.proof import Proof, is_data, names, proof
+from palaver.view.announced import is_announced, may_be_announced
+from palaver.view.proof import Proof, is_data, output_of, proof
 from palaver.view.spelling import NEWEST, OWN_CODE, Spelling
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "may_answer",
     "observes",
     "outside",
+    "result_in",
     "shown",
 ]
 
@@ -69,9 +70,6 @@ _ASKS_THE_USER = re.compile(
 
 _ANSWERED = re.compile(r"<(?P<closes>/?)(?P<element>answer|feedback|user_message)>")
 """Where the user's words stand in what such a tool gives back."""
-
-_DATA = ('{"', "{'", "[{", '["', "{\n", "[\n", "<?xml", "Traceback (most recent call last)")
-"""How data begin that answer an action."""
 
 _HANDS_IN = re.compile(
     r"(?:submit|exit(?:_forfeit)?|done|finish(?:ed)?|complete|terminate|final[_ ]answer|task_complete|attempt_completion|最终答案|最終答案|完成)\b(?:[\[(（].*)?",
@@ -121,11 +119,12 @@ def may_answer(text: str, told: str | None = "", spelling: Spelling = NEWEST) ->
         return True
     head = _head(text)
     return spelling.structure and (
-        head.startswith(_DATA)
+        is_data(text)
         or spelling.told.match(head) is not None
+        or output_of(head)[0] != ""
         or _ECHO.match(head) is not None
         or spelling.answers_code.match(head) is not None
-        or is_announced(told, None, text)
+        or may_be_announced(told, text)
     )
 
 
@@ -144,19 +143,33 @@ def answers(said: str, text: str, told: str | None = "", spelling: Spelling = NE
     """
     if not spelling.structure:
         return _answered_early(said, text, spelling)
-    if is_announced(told, said, text) or _echoes(said, text):
+    sure, called = proof(said, spelling)
+    aloud = (
+        sure is Proof.FIRM
+        or spelling.thought.search(said) is not None
+        or _THINKS.match(said) is not None
+        or (sure >= Proof.CALL and _names(told, called))
+    )
+    if is_announced(told, said, text, acted=sure >= Proof.CALL, aloud=aloud) or _echoes(said, text):
         return True
     head = _head(text)
     goes_on = not _hands_in(said, spelling)
     ends = goes_on and _ended(text)
-    sure, called = proof(said, spelling)
     if sure and (ends or _begins(text, spelling)):
         return True
-    if goes_on and sure >= Proof.CALL and (names(head, called) or is_data(text)):
+    if goes_on and sure >= Proof.CALL and (is_data(text) or (called != "" and output_of(head)[0] == called.casefold())):
         return True
-    if goes_on and sure is Proof.FIRM and (head.startswith(_DATA) or spelling.told.match(head) is not None):
+    if goes_on and sure is Proof.FIRM and spelling.told.match(head) is not None:
         return True
     return _answers_code(said, text, spelling, ends=ends)
+
+
+_THINKS = re.compile(r"\s*<(?:think|thinking|thoughts?|reasoning)>", re.IGNORECASE)
+
+
+def _names(told: str | None, called: str) -> bool:
+    """Tell whether the instructions name what is called, as those of agents do: what people are shown stands nowhere in them."""
+    return bool(told and called) and re.search(rf"(?<!\w){re.escape(called)}(?!\w)", str(told)) is not None
 
 
 def _answers_code(said: str, text: str, spelling: Spelling, *, ends: bool = False) -> bool:
@@ -251,6 +264,28 @@ def dressed(text: str, spelling: Spelling = NEWEST) -> bool:
 def shown(text: str) -> bool:
     """Tell whether a text begins by showing an output, as people do, too: what they say behind it is theirs."""
     return NEWEST.shown.match(_head(text)) is not None
+
+
+def result_in(text: str) -> str:
+    """Give what of an output the tool said: without the mark in front of it, and the state of a machine behind it."""
+    bare = text[-_END:].rstrip()
+    ended = _ENDED.search(bare)
+    if ended is not None:
+        text = text[: max(len(text) - _END, 0) + ended.start()]
+    head, start = _head(text), len(text) - len(text.lstrip(_BEFORE))
+    element = _ELEMENT.match(head)
+    if element is not None:
+        inside, closing = text[start + element.end() :].rstrip(), f"</{element['name']}>"
+        return inside.removesuffix(closing) if inside.endswith(closing) and dressed(text) else text
+    # known by its end, it may begin in any way
+    patterns = (NEWEST.observes, _ECHO) if ended is not None else (NEWEST.observes, _ECHO, NEWEST.told)
+    found = next((found for pattern in patterns if (found := pattern.match(head))), None)
+    marked = (0 if ended is not None else output_of(head)[1]) if found is None else found.end()
+    return _BEHIND_MARK.sub("", text[start + marked :], count=1) if marked else text
+
+
+_BEHIND_MARK = re.compile(r"\A[*_]{0,4}:?[*_]{0,4}[ \n]?")
+_ELEMENT = re.compile(r"<(?P<name>[\w-]{1,60})>\n?")
 
 
 def _head(text: str) -> str:

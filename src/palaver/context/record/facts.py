@@ -166,7 +166,7 @@ class Facts:
             }
             known |= {name: None if fields.get(name) is None else _made(Said, fields[name]) for name in _ONES}
             return cls(**known, more=MappingProxyType(dict(fields.get("more", {}))))
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             raise InvalidInput(f"The facts of a record cannot be read: {error}.") from error
 
 

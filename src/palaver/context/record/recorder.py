@@ -133,7 +133,7 @@ class Recorder:
             if (running := running_of(block)) is not None:
                 self._running = _newer(self._running, running)
             by_code = again or block.derived in _OURS or (block.derived in {"record", "summary"} and block.facts)
-            if not by_code and isinstance(block.content, TextContent):
+            if not by_code and isinstance(block.content, TextContent) and not _unsaid(block, block.content):
                 self._summaries.append(_said(block, block.content.content))
 
     def _words(self, exchange: Exchange) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 
-from palaver.context.summary.checks import unusable
-from palaver.context.summary.cleaning import clean
+from palaver.context.summary.checks import spoken, unusable
 from palaver.context.summary.request import Summarizer, SummaryAnswer, SummaryRequest
 from palaver.context.summary.sections import filled, lacking
 from palaver.context.summary.task import Task
@@ -62,7 +61,7 @@ def _read(task: Task, before: Heard, asked: SummaryRequest, answer: SummaryAnswe
     usages = () if answer.usage is None else (answer.usage,)
     of_view = now.of_view or (answer.of_view and asked.view is not None)
     now = replace(now, model=answer.model, usages=(*now.usages, *usages), of_view=of_view)
-    text = clean(answer.text)
+    text = spoken(answer.text, asked.headings)
     missing = lacking(text, asked.headings)
     if missing and not asked.missing and not answer.calls:  # once more, for what it lacks
         return replace(now, next=asked.again(missing))

@@ -4,11 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palaver.context.summary.cleaning import clean
+from palaver.context.summary.cleaning import behind, clean
 from palaver.context.summary.request import SummaryAnswer
 from palaver.context.summary.sections import lacking
 
-__all__ = ["unusable"]
+__all__ = ["spoken", "unusable"]
+
+
+def spoken(text: str, headings: Sequence[str]) -> str:
+    """Give an answer without its scratch work.
+
+    Where a template began that, only its end is in the answer; a block of code that is never closed, or a bold line, hides it. It is the end all the same
+    where every section that was asked for stands behind it.
+
+    Args:
+        text: What the model said.
+        headings: The sections that were asked for.
+    """
+    rest = clean(behind(text)) if headings else ""
+    return rest if rest and not lacking(rest, headings) else clean(text)
 
 
 def unusable(answer: SummaryAnswer, headings: Sequence[str], size: int, most: int) -> str:
@@ -20,7 +34,7 @@ def unusable(answer: SummaryAnswer, headings: Sequence[str], size: int, most: in
         size: Its size in tokens.
         most: The tokens that it may have: fewer than what it stands for.
     """
-    text = clean(answer.text)
+    text = spoken(answer.text, headings)
     if answer.calls:
         return "it called tools"
     if not text:

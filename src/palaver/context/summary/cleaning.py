@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from palaver.messages.normalize import cleaned
 
-__all__ = ["FENCE", "clean"]
+__all__ = ["FENCE", "behind", "clean"]
 
 FENCE = re.compile(r"^[ \t]*(?:```|~~~)", re.MULTILINE)
 """The line that begins or ends a block of code."""
@@ -52,6 +52,15 @@ def clean(text: str) -> str:
         if said == before:
             break
     return said
+
+
+def behind(text: str) -> str:
+    """Give what stands behind the end of scratch work with which a line begins, where no tag is before it: its beginning is in no answer; else nothing."""
+    tag = _TAG.search(text)
+    if tag is None or tag["opens"] is not None:
+        return ""
+    before = text[text.rfind("\n", 0, tag.start()) + 1 : tag.start()]
+    return "" if before.strip() else text[tag.end() :]
 
 
 def _unwrapped(text: str) -> str:

@@ -12,6 +12,7 @@ from functools import partial
 
 from palaver.context.compose import Composed
 from palaver.context.ledger import Ledger
+from palaver.context.placing import shaped
 from palaver.context.record.carried import united
 from palaver.context.record.facts import Facts
 from palaver.context.record.recorder import original
@@ -154,8 +155,8 @@ async def digested(  # noqa: PLR0913 - what is read, by whom, and how much at on
 def _large(view: View, composed: Composed, ledger: Ledger, beyond: int) -> list[tuple[Rewrite, str]]:
     """Give what the plan shows in part of outputs beyond a size, with the whole."""
     blocks = {block.origin: block for x in view.exchanges for block in x.blocks() if block.origin is not None}
-    gone = {drop.index for drop in composed.plan.drops}
-    left = {block.origin for index in gone for block in view.exchanges[index].blocks()}
+    start = shaped(view, composed.limits)
+    left = {block.origin for drop in composed.plan.drops for block in start.exchanges[drop.index].blocks()}
     found = []
     for rewrite in composed.plan.rewrites:
         block = blocks.get(rewrite.target)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from palaver.context.compose import Composed
 from palaver.context.ground import asks
 from palaver.context.ledger import Ledger
+from palaver.context.placing import shaped
 from palaver.context.record.carried import begun, sources_of, united
 from palaver.context.record.facts import Facts
 from palaver.context.record.recorder import Recorder, original
@@ -22,7 +23,7 @@ from palaver.log import Run
 from palaver.messages import Content, TextContent, ToolResultContent
 from palaver.messages.said import words_of
 from palaver.tokens import Budget
-from palaver.view import Block, Exchange, View, apply
+from palaver.view import Block, Exchange, View
 
 __all__ = ["INPUT_TOKENS", "Task", "Wanted"]
 
@@ -122,9 +123,7 @@ class Task:
     @classmethod
     def of(cls, view: View, composed: Composed, budget: Budget, books: Ledger, wanted: Wanted) -> Task:
         """Find what the plan for a view leaves out, and make ready what is to be asked about it, if anything is."""
-        start = view
-        for plan in composed.limits:
-            start = apply(start, plan)
+        start = shaped(view, composed.limits)
         dropped = {drop.index for drop in composed.plan.drops}
         replaced = outdated(start) - dropped
         gone = tuple(start.exchanges[index] for index in sorted(dropped | replaced))

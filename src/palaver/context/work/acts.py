@@ -6,7 +6,6 @@ what came after it.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -17,38 +16,19 @@ from typing import TypeAlias
 
 from palaver.context.work.deeds import Deed, deed
 from palaver.context.work.outcomes import outcome
+from palaver.context.work.shown import (
+    part_of,
+    reads_file,
+    says_refused,
+    says_unchanged,
+    says_written,
+    without_reminders,
+    written_by,
+)
 from palaver.messages import Content, Role, TextContent, ToolCallContent, ToolResultContent, canonical_json
-from palaver.view import Block, Exchange, call_in
+from palaver.view import Block, Exchange, call_in, result_in
 
 __all__ = ["Act", "Acts", "Known", "acts_of", "asked_for", "result_of"]
-
-_WHOLE = ("content", "file_text", "contents", "text", "new_source", "data")
-"""Arguments in which a tool that writes a file takes all of it."""
-
-_IN_PART = ("old_str", "old_string", "insert_line", "search", "patch", "diff")
-"""Arguments by which a tool changes a part of a file."""
-
-_PARTS = (
-    "offset",
-    "limit",
-    "view_range",
-    "start_line",
-    "end_line",
-    "line_start",
-    "line_end",
-    "lines",
-    "range",
-    "cell_id",
-    "cell_number",
-    "cell_index",
-)
-"""Arguments by which a tool reads a part of a file, or writes one: of a notebook, a cell."""
-
-_PART = 40
-"""Characters of such an argument that are told."""
-
-_ADDING = re.compile("append|insert", re.IGNORECASE)
-"""Tools that put something into a file, whatever argument they take it in."""
 
 _Key: TypeAlias = "Callable[[Act], Hashable]"
 
@@ -89,19 +69,23 @@ class Act:
     @property
     def part(self) -> str:
         """Which part of a file it asked for, in the words of its arguments; empty where it did not ask for one."""
-        asked = ((name, self.content.args.get(name)) for name in _PARTS)
-        return ", ".join(
-            f"{name} {canonical_json(value).decode()}"[:_PART] for name, value in asked if value is not None
-        )
+        return part_of(self.content)
+
+    @property
+    def reads(self) -> bool:
+        """Whether it shows what one file says here and now, or a part of it."""
+        if self.failed or not reads_file(self.content, self.deed):
+            return False
+        return not (says_unchanged(self.words) or says_refused(self.words))
 
     @property
     def shows(self) -> str:
         """The file whose whole present content it shows: it wrote all of it, or read it; empty for none."""
-        if self.failed or self.deed.run:
+        if self.failed:
             return ""
         if self.whole:
-            return self.deed.wrote[0]
-        return self.deed.read[0] if len(self.deed.read) == 1 and not self.deed.wrote and not self.part else ""
+            return self.deed.wrote[0] if says_written(self.words, self.deed.wrote[0], self.written or "") else ""
+        return self.deed.read[0] if self.reads and not self.part else ""
 
     @property
     def tool(self) -> str:
@@ -112,6 +96,11 @@ class Act:
     def said(self) -> str:
         """The result as text."""
         return self.result.text()
+
+    @property
+    def words(self) -> str:
+        """The same without what a harness put behind it."""
+        return without_reminders(self.said)
 
     @property
     def result(self) -> ToolResultContent:
@@ -248,11 +237,11 @@ def asked_for(exchange: Exchange | None) -> tuple[Block, ToolCallContent] | None
 
 
 def result_of(content: Content, call: ToolCallContent) -> ToolResultContent:
-    """Give what answers a call as a result."""
+    """Give what answers a call as a result: what a text protocol begins an output with is no word of the tool's."""
     if isinstance(content, ToolResultContent):
         return content
     text = content.content if isinstance(content, TextContent) else ""
-    return ToolResultContent(id=call.id, name=call.name, content=text)
+    return ToolResultContent(id=call.id, name=call.name, content=result_in(text))
 
 
 def _observed(index: int, exchange: Exchange, before: Exchange | None) -> Iterator[Act]:
@@ -269,7 +258,7 @@ def _observed(index: int, exchange: Exchange, before: Exchange | None) -> Iterat
         answer=answer,
         deed=done,
         failed=outcome(result_of(answer.content, call)) != "ok",
-        written=_written(call, done),
+        written=written_by(call, done),
         asked=f"{call.name} {canonical_json(call.args).decode()}",
     )
 
@@ -288,24 +277,9 @@ def _acts(index: int, exchange: Exchange) -> Iterator[Act]:
                 answer=answer,
                 deed=done,
                 failed=outcome(answer.content) != "ok",
-                written=_written(call.content, done),
+                written=written_by(call.content, done),
                 asked=f"{call.content.name} {canonical_json(call.content.args).decode()}",
             )
-
-
-def _written(call: ToolCallContent, done: Deed) -> str | None:
-    """Give what a call wrote to a file from beginning to end."""
-    in_part = any(name in call.args for name in _IN_PART) or any(call.args.get(name) is not None for name in _PARTS)
-    if len(done.wrote) != 1 or done.run or in_part or _adds(call):
-        return None
-    return next((text for name in _WHOLE if isinstance(text := call.args.get(name), str)), None)
-
-
-def _adds(call: ToolCallContent) -> bool:
-    """Tell whether a call puts something into a file that stays besides."""
-    verb, mode = call.args.get("command"), call.args.get("mode")
-    says_so = bool(_ADDING.search(call.name)) or (isinstance(verb, str) and bool(_ADDING.search(verb)))
-    return says_so or call.args.get("append") is True or (isinstance(mode, str) and mode[:1] == "a")
 
 
 def _came(act: Act) -> Hashable:
@@ -316,10 +290,10 @@ def _came(act: Act) -> Hashable:
 
 
 def _question(act: Act) -> str:
-    """Give what an act asked, if it did nothing but look."""
+    """Give what an act asked, if it did nothing but look; what stands in the place of an answer overtakes none."""
     if act.failed or act.deed.run or act.deed.wrote or not act.deed.read:
         return ""
-    return act.asked
+    return "" if says_unchanged(act.words) or says_refused(act.words) else act.asked
 
 
 def _touched(act: Act) -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from palaver.context.work.naming import folded
 from palaver.messages import ToolCallContent
 
-__all__ = ["PATH_KEYS", "Deed", "command_of", "deed"]
+__all__ = ["LOOKS", "PATH_KEYS", "Deed", "command_of", "deed"]
 
 _COMMAND_KEYS = ("command", "cmd", "script", "bash_command", "keystrokes")
 PATH_KEYS = (
@@ -30,10 +32,17 @@ PATH_KEYS = (
 )
 _SHELLS = re.compile(r"bash|shell|terminal|exec|run|command|console|powershell|\bsh\b", re.IGNORECASE)
 _WRITES = re.compile(
-    r"write|edit|create|replace|insert|patch|update|append|save|delete|remove|rename|move|undo", re.IGNORECASE
+    r"write|edit|apply|create|replace|insert|patch|update|append|save|delete|remove|rename|move|undo", re.IGNORECASE
 )
-_PATCHED = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$|^\+\+\+ b/(.+)$", re.MULTILINE)
-_LOOKS = frozenset({"view", "read", "open", "cat", "list", "show"})
+_SHELL_RUNS = re.compile(r"(?:/(?:usr/(?:local/)?)?bin/)?(?:ba|z|da|k)?sh\0-l?c\0([^\0]*)")
+"""The words of a shell that is given a command, and no names for its parameters: `sh -c command`."""
+
+_PATCHED = re.compile(
+    r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$|^\+\+\+ b/([^\t\n]+)", re.MULTILINE
+)
+LOOKS = frozenset({"view", "read", "open", "cat", "list", "show"})
+"""What a tool that does one of several things is asked to do where it is to look."""
+
 _READERS = frozenset(
     {
         "cat",
@@ -104,8 +113,8 @@ def command_of(call: ToolCallContent) -> str:
         if isinstance(value, str) and value.strip() and (_SHELLS.search(call.name) or key != "command"):
             return value.strip()
         if isinstance(value, list | tuple) and value and all(isinstance(word, str) for word in value):
-            words = list(value)
-            return words[-1].strip() if len(words) > 2 and words[1] in {"-c", "-lc"} else shlex.join(words)  # noqa: PLR2004 - sh -c command
+            runs = _SHELL_RUNS.fullmatch("\0".join(value))
+            return runs[1].strip() if runs else shlex.join(value)
     return ""
 
 
@@ -116,27 +125,37 @@ def _short(text: str) -> str:
 
 
 def _paths(args: Mapping[str, Any]) -> Iterator[str]:
-    for key in PATH_KEYS:
-        value = args.get(key)
+    named = {folded(name): value for name, value in args.items()}
+    for key in map(folded, PATH_KEYS):
+        value = named.get(key)
         if isinstance(value, str) and value.strip() and "\n" not in value and len(value) <= _LONGEST:
-            yield value.strip()
+            yield _unquoted(value.strip())
     for key in ("paths", "files"):
         value = args.get(key)
         if isinstance(value, list | tuple):
             yield from (one for one in value if isinstance(one, str) and one.strip() and len(one) <= _LONGEST)
 
 
+_QUOTED = re.compile(r"([`'\"])([^`'\"]+)\1")
+
+
+def _unquoted(path: str) -> str:
+    """Give a path without the quotes that a model put around it."""
+    found = _QUOTED.fullmatch(path)
+    return path if found is None else found[2]
+
+
 def _patched(call: ToolCallContent) -> Iterator[str]:
     """Give the files that a patch among the arguments names."""
     for value in call.args.values():
         if isinstance(value, str) and ("*** " in value or "+++ b/" in value):
-            yield from (next(filter(None, found.groups())).strip() for found in _PATCHED.finditer(value[:_MANY]))
+            yield from (next(filter(None, found.groups())).strip() for found in _PATCHED.finditer(value))
 
 
 def _changes(call: ToolCallContent) -> bool:
     """Tell whether a call changes the files it names; one tool for both says so in its `command`."""
     verb = call.args.get("command")
-    if isinstance(verb, str) and verb in _LOOKS:
+    if isinstance(verb, str) and verb in LOOKS:
         return False
     return bool(_WRITES.search(call.name) or (isinstance(verb, str) and _WRITES.search(verb)))
 
@@ -165,12 +184,27 @@ def _patch_paths(command: str) -> Iterator[str]:
         yield next(filter(None, found.groups())).strip()
 
 
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)\n.*?^\s*\2\s*$", re.DOTALL | re.MULTILINE)
+_HEREDOC = re.compile(r"<<-?[ \t]*(['\"]?)(\w+)(?!\w)\1")
 
 
 def _without_heredocs(command: str) -> str:
-    """Leave out the text that a command reads from itself; what stands behind it on its first line stays."""
-    return _HEREDOC.sub(lambda found: found[3], command)
+    """Leave out the text that a command reads from itself; what stands behind it on its first line stays. What has no end is no such text."""
+    lines, kept = command.split("\n"), []
+    ends: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        ends.setdefault(line.strip(" \t"), []).append(number)
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        while (found := _HEREDOC.search(line)) is not None:
+            places = ends.get(found[2], ())
+            end = bisect_right(places, number)
+            if end == len(places):
+                break
+            line, number = line[: found.start()] + line[found.end() :], places[end]
+        kept.append(line)
+        number += 1
+    return "\n".join(kept)
 
 
 def _words(part: str) -> list[str]:

@@ -11,19 +11,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from palaver.context.work.deeds import PATH_KEYS, Deed, command_of
-from palaver.context.work.shell import changed_by, words_of
+from palaver.context.work.deeds import LOOKS, Deed, command_of
+from palaver.context.work.naming import arguments, folded, own_name, verb_of, words_in, words_of
+from palaver.context.work.paths import absolute, normal
+from palaver.context.work.shell import changed_by
+from palaver.context.work.shown import PARTS, PATHS, SAYINGS, is_file
 from palaver.messages import ToolCallContent
 
-__all__ = ["ANYTHING", "NOTHING", "Reach", "normal", "reach_of", "reach_of_command", "same_file"]
-
-
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-"""The words of a tool's name: `str_replace_editor`, `NotebookEdit`, `list-dir`."""
+__all__ = ["ANYTHING", "NOTHING", "Reach", "reach_of", "reach_of_command", "reach_of_words"]
 
 _LOOKS = words_of(
-    "blame cat check count diagnostics diff exists fetch find get glob grep head info list log look ls open outline peek read "
-    "readfile retrieve scroll search show stat status tail tree view viewfile"
+    "blame cat check count diagnostics diff exists find get glob grep head info list look ls outline peek read "
+    "readfile scroll search show stat status tail tree view viewfile"
 )
 """Words of tools that look."""
 
@@ -33,50 +32,68 @@ _EDITS = words_of(
 """Words of tools that change the file they name, and no other."""
 
 _OF = words_of(
-    "a and at base based block by cell class code content contents doc docs document documentation entry file from fs function id "
-    "image in item line lines local mcp method name notebook of page pages path range result results semantic string structure "
-    "text the to tool url web"
+    "a and at base based block by cell class code content contents doc docs document documentation entry file "
+    "from fs function id image in into item line lines local log mcp method name notebook of page pages path "
+    "range result results semantic string structure text the to tool url web"
 )
 """Words beside them that say of what."""
 
 _FAR = words_of(
-    "all codebase dir directories directory files filesystem folder git items many multiple names paths project references repo "
-    "several symbol symbols tree workspace"
+    "all codebase dir directories directory files filesystem folder git items many multiple names paths project "
+    "references repo several symbol symbols tree workspace"
 )
 """Such words of tools that may change more than one file, where they change any."""
 
+_WHERE = PATHS | words_of(
+    "args cwd dir directories directory directorypath dirpath files folder name paths relativeworkspacepath repo "
+    "repopath repository root rootpath searchdirectory searchpath targetdirectory uri uris"
+)
+"""Arguments of tools that look, folded: where they look;"""
+
+_WHAT = words_of(
+    "1 a aftercontext b beforecontext branch c caseinsensitive casesensitive commit context contextlines count "
+    "depth exclude excludepattern filepattern filetype glob globpattern headlimit hidden i ignore ignorecase "
+    "include includebody includepattern keyword keywords l language literal maxdepth maxresults multiline n "
+    "namepath outputmode owner pattern patterns queries query recursive ref regex regexp rev revision sha "
+    "showhidden sortby symbol symbolname type"
+)
+"""and for what, in which state of a repository, and how it is told."""
+
+_EDITED = words_of(
+    "allowmultiple append cellid celltype changes code codeedit codemarkdownlanguage command content contents "
+    "createdirectories createdirs data diff dryrun editmode edits encoding expectedreplacements filetext "
+    "ignorecase input insertline instruction instructions linecount lineno mode new newcontent newsource newstr "
+    "newstring newtext old oldcontent oldstr oldstring oldtext overwrite patch replace replaceall replacement "
+    "replacementchunks replacementcontent replacements search summary targetcontent text useregex"
+)
+"""Arguments of tools that change a file, folded: what of it, and into what."""
+
 _ELSEWHERE = words_of(
-    "askfollowupquestion askuser askuserquestion attemptcompletion enterplanmode exitplanmode finalanswer finish recall "
-    "sequentialthinking submit think todoread todowrite updateplan updatetodolist writetodos webfetch websearch"
+    "askfollowupquestion askuser askuserquestion attemptcompletion enterplanmode exitplanmode finalanswer finish "
+    "recall sequentialthinking submit think todoread todowrite updateplan updatetodolist webfetch websearch "
+    "writetodos"
 )
 """Tools that have nothing to do with the files worked on: plans, questions, pages of the web, the end."""
 
-_SPACES = re.compile(r"__|[.:/]")
-_ELSE = re.compile(r"dest|output|(?:new|to|target|second|other)_?(?:path|file|name)|(?:path|file)_?2", re.IGNORECASE)
-"""Arguments by which a tool names another file than the one it edits."""
+_SHELLS = words_of(
+    "bash bashtool containerexec exec execcommand execute executebash executecommand localshell runbash "
+    "runcommand runinterminal runshellcommand runterminalcmd runterminalcommand sh shell terminal"
+)
+"""Tools, folded, that give a command to a POSIX shell;"""
+
+_SHELLED = SAYINGS | words_of(
+    "bashcommand cmd command cwd directory isbackground justification login maxoutputtokens requiresapproval "
+    "requireuserapproval runinbackground sandboxpermissions timeout timeoutms timeoutseconds tty "
+    "withescalatedpermissions workdir workingdir workingdirectory yieldtimems"
+)
+"""and their arguments that do not change what it does."""
+
+_UNKNOWN_HEAD = re.compile(r"^\+\+\+ (?!b/)", re.MULTILINE)
+"""The head of a file in a patch that names it otherwise than `+++ b/`."""
 
 _REMEMBERED = 4_096
-
-
-def normal(path: str) -> str:
-    """Give a path as it is compared: without `.` and doubled slashes, with `/` between its parts."""
-    plain = re.sub(r"[/\\]+", "/", path.strip().removeprefix("file://"))
-    return posixpath.normpath(plain)
-
-
-def same_file(one: str, other: str) -> bool:
-    """Tell whether two normal paths may be of one file: the same, or a relative one is the end of an absolute one.
-
-    In which folder a relative path begins is not known here; so one that ends as the other does is taken for it.
-    """
-    if one == other:
-        return True
-    longer, shorter = (one, other) if len(one) > len(other) else (other, one)
-    return _absolute(longer) and not _absolute(shorter) and longer.endswith(f"/{shorter}")
-
-
-def _absolute(path: str) -> bool:
-    return path.startswith(("/", "~")) or path[1:2] == ":"
+_SAID = 256
+"""Messages of a user of which it is remembered what they reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +117,7 @@ class Reach:
 
     def has(self, path: str) -> bool:
         """Tell whether a file, by its normal path, is among them. One with a relative path may be in any folder."""
-        if self.everything or (self.folders and not _absolute(path)):
+        if self.everything or (self.folders and not absolute(path)):
             return True
         *_, name = parts = [part.strip() for part in path.split("/")]  # as `normal` gives them alone
         return name in self.names or not self.folders.isdisjoint(parts)
@@ -119,10 +136,25 @@ def reach_of(call: ToolCallContent, deed: Deed) -> Reach:
     """
     command = command_of(call)
     if command:
-        return reach_of_command(command)
+        return reach_of_command(command) if _asks_shell(call) else ANYTHING
     if _edits(call, deed):
-        return Reach(names=_names(deed.wrote))
-    return NOTHING if _only_looks(call.name, deed) else ANYTHING
+        if any(map(_ODD.search, deed.wrote)):
+            return ANYTHING
+        folders = tuple(path for path in deed.wrote if not is_file(path)) if _takes_folders(call) else ()
+        return Reach(names=_names(deed.wrote), folders=_names(folders))
+    return NOTHING if _only_looks(call) else ANYTHING
+
+
+_ODD = re.compile(r"[*?{}\[\]#]|:\d")
+"""What is in a path that names several files, or a place in one."""
+
+_WITH_FOLDERS = words_of("delete move remove rename replace search undo")
+"""Words of tools that may take a folder, and change what is in it."""
+
+
+def _takes_folders(call: ToolCallContent) -> bool:
+    verb = verb_of(call)
+    return bool((words_in(call.name) if verb is None else words_in(verb)) & _WITH_FOLDERS)
 
 
 @lru_cache(_REMEMBERED)
@@ -132,42 +164,104 @@ def reach_of_command(command: str) -> Reach:
     return ANYTHING if changed is None else Reach(names=_names(changed.files), folders=_names(changed.folders))
 
 
+_RAN, _RAN_END = "<bash-input>", "</bash-input>"
+"""Between them stands what the user ran himself, as Claude Code writes it down."""
+
+_TAG = re.compile(r"\s*<([A-Za-z][\w-]*)")
+_TELLS = frozenset(
+    {
+        "bash-input",
+        "bash-stderr",
+        "bash-stdout",
+        "environment_context",
+        "environment_details",
+        "local-command-caveat",
+        "local-command-stdout",
+        "permissions",
+        "pr_description",
+        "system-reminder",
+        "uploaded_files",
+        "user_instructions",
+    }
+)
+"""Marks with which a harness begins what it says in the user's place, where that tells of nothing that was done."""
+
+_DID = re.compile(
+    r"\b(?:i|we)(?:['\u2019]ve| have| had)?(?: (?:also|already|just|now|then))? "
+    r"(?:applied|changed|checked out|cherry-picked|committed|copied|deleted|did|done|edited|fixed|formatted|generated|installed|made|merged|moved|patched|pulled|put|ran|rebased|"
+    r"reformatted|regenerated|removed|renamed|replaced|reset|restored|reverted|rewrote|rewritten|run|stashed|switched|undid|undone|updated|upgraded|wrote|written)\b"
+    r"|^(?:fixed|merged|pulled|ran|rebased|reformatted|replaced|restored|reverted|undid|updated)\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""What a user says who changed something himself, and may not say which files."""
+
+_NAMES = (re.compile(r"[^\s/\\`'\"<>(),;:|*]+"), re.compile(r"[A-Za-z0-9_.@+~-]+"))
+"""Names of files in what a user says; the second one, where he writes without blanks."""
+
+
+@lru_cache(_SAID)
+def reach_of_words(text: str) -> Reach:
+    """Tell which files a user may have changed who says something: those that he names, and what commands reach that he ran; any, where he says that he did.
+
+    What a harness says in his place, in a mark of its own, may stand for anything, unless the mark is known.
+    """
+    if _DID.search(text):
+        return ANYTHING
+    tag = _TAG.match(text)
+    _, *ran = text.split(_RAN)
+    if (tag and tag[1] not in _TELLS) or any(_RAN_END not in command for command in ran):
+        return ANYTHING
+    reached = [reach_of_command(command.partition(_RAN_END)[0].strip()) for command in ran]
+    if any(each.far for each in reached):
+        return ANYTHING
+    named = _names(tuple({name.rstrip(".!?") for pattern in _NAMES for name in pattern.findall(text)}))
+    return Reach(names=named.union(*(each.names for each in reached)))
+
+
 def _names(paths: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(posixpath.basename(normal(path)) for path in paths)
+    return frozenset(posixpath.basename(normal(path)).strip() for path in paths)
+
+
+def _asks_shell(call: ToolCallContent) -> bool:
+    """Tell whether a call gives a command to a shell, and nothing else that is not known."""
+    return folded(own_name(call.name)) in _SHELLS and all(name in _SHELLED for name, _ in arguments(call))
 
 
 def _edits(call: ToolCallContent, deed: Deed) -> bool:
     """Tell whether a call changes the files that it names, and no other."""
-    words = _words(call.name)
+    words = words_in(call.name)
     if not deed.wrote or not words & _EDITS or not words <= (_EDITS | _LOOKS | _OF):
         return False
-    return not any(_names_more(name, value) for name, value in call.args.items())
+    return all(name in PATHS or _is_edit(name, value) for name, value in arguments(call))
 
 
-def _names_more(name: str, value: object) -> bool:
-    """Tell whether an argument names a file beyond the one that is edited."""
-    if isinstance(value, list | tuple):
-        return any(_names_more("", each) for each in value)
-    if isinstance(value, Mapping):
-        return any(part in PATH_KEYS or _names_more(str(part), each) for part, each in value.items())
-    return name not in PATH_KEYS and _ELSE.search(name) is not None
-
-
-def _only_looks(name: str, deed: Deed) -> bool:
-    """Tell whether a tool is known by its name to change no file; one for both looks where what it was asked is to look."""
-    words = _words(name)
-    if "".join(_WORDS.findall(_own(name))).lower() in _ELSEWHERE:
-        return True
-    if deed.wrote or not words & (_LOOKS | _EDITS):
+def _is_edit(name: str, value: object) -> bool:
+    """Tell whether an argument says nothing but what of the file becomes what."""
+    if not (name in _EDITED or name in SAYINGS or PARTS.fullmatch(name)):
         return False
-    return words <= (_LOOKS | _OF | _FAR) or (bool(deed.read) and words <= (_LOOKS | _OF | _EDITS))
+    if isinstance(value, list | tuple):
+        return all(_is_edit(name, each) for each in value)
+    if isinstance(value, Mapping):
+        return all(_is_edit(folded(str(part)), each) for part, each in value.items())
+    return not (isinstance(value, str) and _UNKNOWN_HEAD.search(value))
 
 
-@lru_cache(_REMEMBERED)
-def _words(name: str) -> frozenset[str]:
-    return frozenset(word.lower() for word in _WORDS.findall(_own(name)))
+def _only_looks(call: ToolCallContent) -> bool:
+    """Tell whether a tool is known to change no file; one for several things looks where its `command` says so."""
+    if folded(own_name(call.name)) in _ELSEWHERE:
+        return True
+    words, verb = words_in(call.name), verb_of(call)
+    if verb is None:
+        named = words <= (_LOOKS | _OF | _FAR) and bool(words & _LOOKS or words == {"git", "log"})
+    else:
+        named = verb in LOOKS and words <= (_LOOKS | _OF | _EDITS)
+    return named and all(name == "command" or _is_look(name, value) for name, value in arguments(call))
 
 
-def _own(name: str) -> str:
-    """Give a tool's own name, without that of its server."""
-    return _SPACES.split(name)[-1]
+def _is_look(name: str, value: object) -> bool:
+    """Tell whether an argument says nothing but where to look, and for what."""
+    if not (name in _WHERE or name in _WHAT or name in SAYINGS or PARTS.fullmatch(name)):
+        return False
+    if isinstance(value, list | tuple):
+        return all(_is_look(name, each) for each in value)
+    return not isinstance(value, Mapping) or all(_is_look(folded(str(part)), each) for part, each in value.items())

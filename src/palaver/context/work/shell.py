@@ -11,54 +11,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-__all__ = ["Changed", "changed_by", "words_of"]
+from palaver.context.work.looks import LOOK, LOOKS_BY, cargo_builds, is_explicit, sed_shows
+from palaver.context.work.naming import words_of
 
+__all__ = ["Changed", "changed_by"]
 
-def words_of(words: str) -> frozenset[str]:
-    """Give the words of a list."""
-    return frozenset(words.split())
-
-
-_LOOK = words_of(
-    "[ basename cat cd cmp column comm cut df diff dirname du echo egrep false fgrep file grep head id jq ls md5sum "
-    "mkdir nl od printenv printf ps pwd readlink realpath rmdir seq sha1sum sha256sum sleep stat tac tail test tr "
-    "true type uname wait wc which whoami"
-)
-"""Commands that change no file, whatever they are given; `mkdir` and `rmdir` concern empty folders."""
-
-_EXPLICIT = re.compile(
-    r"(?:\d+|\$|/[^/\\]*/)?(?:,(?:\+?\d+|\$|/[^/\\]*/))?"
-    r"(?:[pdq=]|s([/|,#])(?:(?!\1)[^\\]|\\[^\n])*\1(?:(?!\1)[^\\]|\\[^\n])*\1[gpI\d]*)?"
-)
-"""A step of sed that writes no file and runs nothing: which lines, and to print, delete or put one thing for another (POSIX sed)."""
-
-_GIT_RUNS = re.compile(r"--ou|--ext|--textc|-O|--op|--upl|--exec|ext::")
-"""Options of git, however far they are spelt, by which it writes a file or runs something."""
-
-_GIT_LOOKS = words_of(
-    "add blame branch cat-file count-objects describe diff diff-tree fetch for-each-ref grep log ls-files ls-remote "
-    "ls-tree merge-base name-rev reflog rev-list rev-parse shortlog show show-ref status tag version whatchanged"
-)
-"""What git does without changing a file of the work tree (git 2.47 manual); the index, references and objects are none."""
-
-_GIT_ALONE = words_of("--no-pager -P --no-optional-locks --literal-pathspecs")
-_GIT_PARTS = frozenset({("stash", "list"), ("stash", "show"), ("worktree", "list"), ("config", "--get")})
-
-_CHECKERS: Mapping[str, frozenset[str]] = {
-    "cargo": words_of("test check clippy build bench nextest"),
-    "go": words_of("test vet build"),
-    "ruff": words_of("check"),
-}
-_CHECKS = words_of(
-    "pytest py.test unittest jest vitest mocha phpunit rspec mypy pyright flake8 pylint eslint shellcheck"
-)
-"""Runners of tests, and checkers. They leave caches and products behind, and no source, unless an option says so."""
-
-_MENDS = re.compile(
-    r"(?!--(?:output-)?format\b)(?:-[a-zA-Z]*[uwio]\b"
-    r"|-{1,2}\S*(?:accept|add-|apply|basetemp|bless|exec|fix|format|generat|in-?place|-out|record|rewrite|save|snapshot|update|write))"
-)
-"""Options by which what tests or checks puts something into files."""
 
 _MODULES = words_of("pytest unittest mypy flake8 pylint")
 _HARMLESS = re.compile(
@@ -70,13 +27,15 @@ _HARMLESS = re.compile(
 _DEEP = 3
 """So many commands may stand in front of one: `time timeout 60 python -m pytest`."""
 
-_PLACES = re.compile(r"(?:.*/)?\.?bin")
+_PLACES = re.compile(r"(?:/usr(?:/local)?)?/bin|(?:.*/)?(?:\.?v?env/bin|node_modules/\.bin|vendor/bin)")
+"""Folders for commands; a project's own `bin` holds its own scripts."""
+
 _TO_NOWHERE = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr"})
 
 _LEXEMES = re.compile(
     r"""(?P<blank>(?:[ \t]|(?<=[ \t])\\\n)+)
     |(?P<note>(?<![^ \t\n;&|])\#[^\n]*)
-    |(?P<same>\d*[<>]&(?:\d+|-))
+    |(?P<same>\d*[<>]&(?:\d+|-)(?=[\s;|&<>]|\Z))
     |(?P<here><<(?P<tabs>-?)[ \t]*(?P<quote>['"]?)(?P<word>\w+)(?P=quote)(?=[\s;|&>]|\Z))
     |(?P<into>(?:&>>?|\d*>(?:>|\|)?)(?![>(&]))
     |(?P<from>\d*(?:<<<|<)(?![<(&>]))
@@ -229,13 +188,15 @@ def _done(words: Sequence[str]) -> Changed:
     if first >= len(said):
         return _NOTHING
     name = _name(said[first])
-    if name in _LOOK:
+    if name in LOOK:
         return _NOTHING
-    _must(not any(_BRACES.search(_QUOTED.sub("", word)) for word in words))  # they may stand for an option
+    _must(
+        not any(_BRACES.search(_QUOTED.sub("", word)) or word[0] in "*?[" for word in words)
+    )  # they may stand for options
     rest = said[first + 1 :]
     if name in _WRITERS:
         return _WRITERS[name](rest, words[first + 1 :])
-    _must(_checks(name, rest) or (name in _LOOKS_BY and _LOOKS_BY[name](rest)))
+    _must(name in LOOKS_BY and LOOKS_BY[name](rest))
     return _NOTHING
 
 
@@ -248,12 +209,6 @@ def _name(word: str) -> str:
 def _first(words: Sequence[str], start: int) -> int:
     """Give the place of the first word behind variables that change nothing about what a command writes."""
     return next((n for n in range(start, len(words)) if not _HARMLESS.fullmatch(words[n])), len(words))
-
-
-def _checks(name: str, words: Sequence[str]) -> bool:
-    """Tell whether a command tests or checks, and does not mend."""
-    known = name in _CHECKS or (name in _CHECKERS and bool(words) and words[0] in _CHECKERS[name])
-    return known and not any(map(_MENDS.match, words))
 
 
 # --- commands in front of commands --------------------------------------------------------------------------------------------
@@ -275,7 +230,7 @@ def _given(words: Sequence[str]) -> int:
     while place < len(words) and words[place].startswith("-"):
         _must(re.fullmatch(r"-[0rt]+|-[nPLId].*", words[place]))
         place += 2 if len(words[place]) == 2 and words[place][1] in "nPLId" else 1  # noqa: PLR2004 - a dash and a letter
-    _must(place < len(words) and words[place] in _LOOK)
+    _must(place < len(words) and words[place] in LOOK)
     return place
 
 
@@ -294,60 +249,6 @@ _WRAPPERS: Mapping[str, Callable[[Sequence[str]], int]] = {
 }
 
 
-# --- commands that look, with most of what they can be given ------------------------------------------------------------------
-
-
-def _git(words: Sequence[str]) -> bool:
-    """Tell whether git only looks: an option in front may name a folder, and not set what it runs."""
-    place = 0
-    while place < len(words) and words[place].startswith("-"):
-        if words[place] == "-C":
-            place += 1
-        elif words[place] not in _GIT_ALONE and not words[place].startswith(("--git-dir=", "--work-tree=")):
-            return False
-        place += 1
-    rest = words[place:]
-    known = bool(rest) and (rest[0] in _GIT_LOOKS or tuple(rest[:2]) in _GIT_PARTS)
-    return known and not any(map(_GIT_RUNS.match, rest))
-
-
-def _sed(words: Sequence[str]) -> bool:
-    """Tell whether sed only shows: plain options, and steps that write nothing."""
-    options = {word for word in words if word.startswith("-") and word != "-"}
-    rest = [word for word in words if word not in options]
-    return options <= {"-n", "-E", "-r", "-s", "-u"} and bool(rest) and _is_explicit(rest[0])
-
-
-def _is_explicit(script: str) -> bool:
-    """Tell whether each step of a script of sed only changes what is shown."""
-    steps = [script] if _EXPLICIT.fullmatch(script.strip()) else re.split(r"[;\n]", script)
-    return bool(script) and all(_EXPLICIT.fullmatch(step.strip()) for step in steps)
-
-
-def _without(options: str) -> Callable[[Sequence[str]], bool]:
-    pattern = re.compile(options)
-    return lambda words: not any(map(pattern.match, words))
-
-
-def _typed(words: Sequence[str]) -> bool:
-    return "--noEmit" in words and _without(r"--(?:out|init|build|generate|decl)|-b")(words)
-
-
-_LOOKS_BY: Mapping[str, Callable[[Sequence[str]], bool]] = {
-    "git": _git,
-    "find": _without(r"-(?:exec|execdir|ok|okdir|delete|fprint\w*|fls)\Z"),
-    "fd": _without(r"-\w*[xX]\w*\Z|--exec"),
-    "rg": _without(r"--(?:pre|hostname-bin)\b"),
-    "sort": _without(r"-\w*[oTS]|--(?:o|c)"),
-    "uniq": lambda words: sum(not word.startswith("-") for word in words) <= 1,
-    "tree": _without(r"-\w*[oR]|--output"),
-    "date": _without(r"-\w*s|--s"),
-    "set": lambda words: all(re.fullmatch(r"-[eux]+|-o|-euo|pipefail", word) for word in words),
-    "tsc": _typed,
-    "command": lambda words: words[:1] == ["-v"],
-}
-
-
 # --- commands that write what they name ---------------------------------------------------------------------------------------
 
 
@@ -357,13 +258,14 @@ def _named(words: Sequence[str], raw: Sequence[str]) -> tuple[str, ...]:
 
 
 def _removed(words: Sequence[str], raw: Sequence[str]) -> Changed:
+    """Give what is taken away: files, where no option is known to take folders too."""
     named = _named(words, raw)
-    deep = any(re.match(r"-\w*[rR]|--r", word) for word in words)
-    return Changed(folders=named) if deep else Changed(files=named)
+    flat = all(re.fullmatch(r"-[fiIv]*|--(?:force|verbose)?", word) for word in words if word.startswith("-"))
+    return Changed(files=named) if flat else Changed(folders=named)
 
 
 def _moved(words: Sequence[str], raw: Sequence[str]) -> Changed:
-    _must(not any(re.match(r"-\w*t|--", word) for word in words))
+    _must(all(re.fullmatch(r"-[finvT]+", word) for word in words if word.startswith("-")))
     return Changed(folders=_named(words, raw))
 
 
@@ -375,12 +277,18 @@ def _copied(words: Sequence[str], raw: Sequence[str]) -> Changed:
 
 def _edited(words: Sequence[str], raw: Sequence[str]) -> Changed:
     """Give what sed changes: nothing, or in place what it names; a step of it may write more."""
-    if _sed(words):
+    if sed_shows(words):
         return _NOTHING
     options = {word for word in words if word.startswith("-")}
     rest = [(plain, word) for plain, word in zip(words, raw, strict=True) if plain not in options]
-    _must("-i" in options and options <= {"-i", "-E", "-r", "-n"} and len(rest) > 1 and _is_explicit(rest[0][0]))
+    _must("-i" in options and options <= {"-i", "-E", "-r", "-n"} and len(rest) > 1 and is_explicit(rest[0][0]))
     return Changed(files=tuple(_path(word) for _, word in rest[1:]))
+
+
+def _built(words: Sequence[str], raw: Sequence[str]) -> Changed:  # noqa: ARG001 - asked as the others are
+    """Give what cargo writes beside products: the versions it settled."""
+    _must(cargo_builds(words))
+    return Changed(files=("Cargo.lock",))
 
 
 def _put(words: Sequence[str], raw: Sequence[str]) -> Changed:
@@ -389,6 +297,7 @@ def _put(words: Sequence[str], raw: Sequence[str]) -> Changed:
 
 
 _WRITERS: Mapping[str, Callable[[Sequence[str], Sequence[str]], Changed]] = {
+    "cargo": _built,
     "rm": _removed,
     "mv": _moved,
     "cp": _copied,
