@@ -359,7 +359,7 @@ def test_a_rewind_says_what_stays_done(chats: Chats) -> None:
 def test_too_far_back_is_told(chats: Chats) -> None:
     """/rewind knows how many messages there are, and takes numbers only."""
     ran = chats.pipe("q1\n/rewind 2\n/rewind none\n/rewind 0\n", "-m", chats.script("a1"))
-    assert "You said 1 messages in this branch." in ran.err
+    assert "You said 1 message in this branch." in ran.err
     assert ran.err.count("takes a number from 1") == 2
 
 

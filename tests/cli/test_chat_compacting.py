@@ -45,7 +45,7 @@ def test_a_compaction_by_hand_has_the_summary_of_the_model_that_is_named(chats: 
     assert "by the policy palaver, with a summary by " in ran.err
     assert "what a model says of it" in ran.out
     assert "You must never push." in ran.out
-    assert "for summaries  1 answers: 1,234 tokens read, 56 written, $0.0123" in ran.out
+    assert "for summaries  1 answer: 1,234 tokens read, 56 written, $0.0123" in ran.out
     with closing(open_store(str(chats.store), create=False)) as store:
         cost = Session.open("x", store).cost
     assert (cost.prompt_tokens, cost.completion_tokens, cost.cost) == (1_234, 56, 0.0123)
@@ -83,8 +83,8 @@ def test_by_hand_it_is_done_as_the_agent_does_it_by_itself(chats: Chats) -> None
     before, after, rest = done(ran.err)
     assert after <= 1_000 < before // 2
     assert rest.startswith("by the policy fold, without a summary: it has none of the sections")
-    assert "1 exchanges with 'heron' stay as they are." in ran.err
-    assert "1 exchanges with 'gull' stay as they are." in ran.err
+    assert "1 exchange with 'heron' stays as it is." in ran.err
+    assert "1 exchange with 'gull' stays as it is." in ran.err
     first, second = ran.out.split("# own")[1:]
     assert ("The heron" in first, "The gull" in first) == (True, False)
     assert ("The heron" in second, "The gull" in second) == (False, True)
@@ -168,7 +168,7 @@ def test_a_configuration_says_when_and_by_whom(chats: Chats) -> None:
     assert "nobody" in other.err
 
 
-def test_r19_what_is_taken_back_stays_so(chats: Chats) -> None:
+def test_what_is_taken_back_stays_so(chats: Chats) -> None:
     """`/undo` behind a compaction that came by itself: not the next message leads to another one, nor the next chat; many words do."""
     answers, lines = words(8)
     short = [*answers[:6], "ok", "ok", "ok"]

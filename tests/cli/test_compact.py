@@ -37,7 +37,7 @@ def test_a_preview_is_shown_and_nothing_is_written(long: Palaver) -> None:
     shown = long("compact", "long", "--preview", "--focus", "heron")
     assert shown.code == 0
     assert "messages leave the view, none the log" in shown.out
-    assert "1 exchanges with 'heron' stay" in shown.out
+    assert "1 exchange with 'heron' stays" in shown.out
     assert "What stands in their place:" in shown.out
     assert "Nothing was written" in shown.out
     row = long("compact", "long", "--json").row()

@@ -23,7 +23,7 @@ def test_the_table_names_every_policy_and_every_assumption(tmp_path: Path, capsy
     path = coding(tmp_path / "one.jsonl", rounds=12)
     assert lab(path, "--policies", "full,palaver,swe-agent(n=3,polling=2)") == 0
     said = capsys.readouterr().out
-    assert "1 sessions, claude-sonnet-4-5, window 16,000" in said
+    assert "1 session, claude-sonnet-4-5, window 16,000" in said
     for name in ("full", "palaver", "swe-agent(n=3,polling=2)"):
         assert name in said
     assert "*# palaver" in said or "*# swe-agent" in said
@@ -135,8 +135,8 @@ def test_the_evidence_of_long_histories(tmp_path: Path, capsys: pytest.CaptureFi
     path.write_text(json.dumps([{**one, "haystack_session_ids": ["a", "b"], "haystack_sessions": turns}]))
     assert lab(path, "--evidence", "--policies", "full") == 0
     said = capsys.readouterr().out
-    assert "1 histories, 1 questions." in said
-    assert "search, sessions (1 questions)" in said
+    assert "1 history, 1 question." in said
+    assert "search, sessions (1 question)" in said
     assert "NDCG" in said
     assert lab(path, "--evidence", "--policies", "full", "--json") == 0
     found = json.loads(capsys.readouterr().out)

@@ -13,6 +13,8 @@ from palaver.cli.commands import COMMANDS, loaded
 from tests.cli.commands import run
 
 LISTED = vars(get_command(app))["commands"]
+ERRORS = {"errors", "plurals"}
+"""The errors, and the few lines by which they say how many."""
 
 LOADED = """
 import sys
@@ -63,7 +65,7 @@ def test_the_list_cuts_nothing(columns: int, monkeypatch: pytest.MonkeyPatch) ->
 def test_what_needs_no_command_loads_none(words: list[str]) -> None:
     """Help, the version and wrong words need neither a store nor messages: only the errors, whose words they may have to tell."""
     found = modules(RUN.format(words=words))
-    assert rooms(found) == {"cli", "errors"}
+    assert rooms(found) == {"cli", *ERRORS}
     assert found.isdisjoint({"apsw", "anyio", "tiktoken", "yaml"})
 
 
@@ -73,11 +75,11 @@ def test_a_listing_loads_the_store_alone(command: str, tmp_path_factory: pytest.
     store = tmp_path_factory.mktemp("store") / "store.db"
     made = f"from palaver.store import SqliteStore\nSqliteStore({str(store)!r}).close()\n"
     found = modules(made + RUN.format(words=[command, "--store", str(store)]))
-    assert rooms(found) == {"cli", "errors", "ids", "log", "messages", "store"}
+    assert rooms(found) == {"cli", *ERRORS, "ids", "log", "messages", "store"}
     assert found.isdisjoint({"anyio", "asyncio", "tiktoken", "yaml", "zstandard", "psycopg"})
 
 
 def test_the_face_loads_errors_alone() -> None:
     """`import palaver` loads no room before one of its names is used."""
-    assert rooms(modules("import palaver")) == {"errors"}
-    assert rooms(modules("from palaver import Message")) == {"errors", "ids", "messages"}
+    assert rooms(modules("import palaver")) == ERRORS
+    assert rooms(modules("from palaver import Message")) == {*ERRORS, "ids", "messages"}

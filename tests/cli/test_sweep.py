@@ -86,7 +86,7 @@ def test_what_a_dead_writer_left_is_named(store: Path) -> None:
     for command, words in (("verify", (store,)), ("doctor", ("--store", store))):
         told = run(command, *words)
         assert told.code == Exit.OK
-        assert "1 payloads (48 bytes) are named by nothing" in told.out
+        assert "1 payload (48 bytes) is named by nothing" in told.out
         assert stray.blob_id in told.out
         assert stray.blob_id in run(command, *words, "--json").out
     row = _last(run("verify", store, "--json").out)
@@ -99,7 +99,7 @@ def test_it_is_removed_when_it_is_old_and_somebody_says_so(store: Path) -> None:
     assert (young.code, "Removed 0 payloads" in young.out) == (Exit.OK, True)
     _age(store, 2 * DAY)
     shown = run("sweep", store)
-    assert "Would remove 1 payloads (48 bytes)" in shown.out
+    assert "Would remove 1 payload (48 bytes)" in shown.out
     assert len(list(SqliteStore(store).blob_ids())) == 2
     row = run("sweep", store, "--json").row()
     assert (row["preview"], len(row["to_remove"]), row["younger"]) == (True, 1, [])

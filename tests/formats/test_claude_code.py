@@ -156,7 +156,7 @@ def test_progress_in_the_chain_is_passed_through(tmp_path: Path) -> None:
     found = read(tmp_path, session)
     assert [message.id for message in found.said()] == ["u1", "a1", "r1", "a2"]
     notes = [loss.reason for loss in found.losses if loss.code == "skipped"]
-    assert any(note.startswith("1 progress/bash_progress records") for note in notes)
+    assert any(note.startswith("1 progress/bash_progress record: ") for note in notes)
     assert all(loss.severity == "note" for loss in found.losses if loss.code == "skipped")
 
 

@@ -8,26 +8,36 @@ from contextlib import suppress
 from typing import Any
 
 from palaver.context import ContextManager, Ledger, Policy
+from palaver.context.record.carried import sources_of
 from palaver.lab.metrics import identifiers
 from palaver.lab.things import words
 from palaver.tokens import Budget, Rates
-from palaver.view import Drop, Insert, Plan, View
+from palaver.view import Drop, Insert, Plan, Reason, View
 
 
 class ForgetsReads(Policy):
-    """Lawful and bad: drops the newest reads of files, and keeps the rest."""
+    """Lawful and bad: drops four reads of files as soon as it may. A line of ours says where they are."""
 
     name = "forgets-reads"
+    words = ""
 
     def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
-        """Drop every exchange with a read, but for what every view must hold."""
+        """Drop the newest exchanges with a read, but for what every view must hold."""
         keep = view.protected()
         reads = [
             index
             for index, exchange in enumerate(view.exchanges)
             if any(getattr(block.content, "name", "") == "Read" for block in exchange.blocks()) and index not in keep
-        ]
-        return Plan(policy=self.name, drops=tuple(Drop(index=index) for index in reads[-4:]))
+        ][-4:]
+        inserts = (Insert(before=reads[0], text=self.words),) if reads and self.words else ()
+        return Plan(policy=self.name, drops=tuple(Drop(index=index) for index in reads), inserts=inserts)
+
+
+class ForgetsReadsSilently(ForgetsReads):
+    """The same with a text of its own, which says of nothing where it is: what is needed again must be searched for."""
+
+    name = "forgets-reads-silently"
+    words = "[Some files were read.]"
 
 
 class DropsTheAsk(Policy):
@@ -51,6 +61,22 @@ class Remembers(Policy):
         type(self).asked += 1
         free = sorted(set(range(len(view.exchanges))) - view.protected())
         return Plan(policy=self.name, drops=tuple(Drop(index=index) for index in free[: type(self).asked % 2]))
+
+
+class GoesToAndFro(Policy):
+    """Unlawful: leaves out the same for another reason at every second length, and says other words for it."""
+
+    name = "goes-to-and-fro"
+
+    def plan(self, view: View, ledger: Ledger, budget: Budget, prices: Rates | None) -> Plan:
+        """Drop the oldest exchanges that may be dropped, by fours, so that the same ones are left out for some calls."""
+        free = sorted(set(range(len(view.exchanges))) - view.protected())
+        free = free[: len(free) // 4 * 4]
+        odd = len(view.exchanges) % 2 == 1
+        reason, words = (Reason.FOLDED, "[Folded.]") if odd else (Reason.OVER_BUDGET, "[No room.]")
+        told = sources_of([view.exchanges[index] for index in free])
+        inserts = (Insert(before=free[0], text=words, sources=told),) if free else ()
+        return Plan(policy=self.name, drops=tuple(Drop(index=n, reason=reason) for n in free), inserts=inserts)
 
 
 class TiresOfIt(ContextManager):

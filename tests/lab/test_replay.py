@@ -26,7 +26,7 @@ from palaver.lab import (
 from palaver.lab.metrics.money import LOOKUP_OUTPUT, SEARCH_TOKENS
 from palaver.lab.tasks import Asked, ReplayFile
 from palaver.lab.workers import Crew
-from tests.lab.planted import DropsTheAsk, ForgetsReads, Remembers
+from tests.lab.planted import DropsTheAsk, ForgetsReads, ForgetsReadsSilently, GoesToAndFro, Remembers
 from tests.lab.sessions import asking, coding
 
 PLANTED = Path(__file__).with_name("planted.py")
@@ -99,21 +99,27 @@ def test_a_cache_is_cold_after_an_hour(tmp_path: Path) -> None:
     assert {"no timestamps", "no usage"} <= {problem.kind for problem in found.problems}
 
 
-def test_a_policy_that_drops_the_newest_reads_is_caught(tmp_path: Path) -> None:
-    """The planted bad policy breaks no law. It shows less of what comes next than any other, and costs more for it: it is not on the front."""
-    bad = f"{PLANTED}:ForgetsReads"
+def test_policies_that_drop_what_was_read_are_caught(tmp_path: Path) -> None:
+    """The planted bad policies break no law. They show less of what comes next than any other, and cost more for it, by far where nothing says where it is."""
+    silent, bad = f"{PLANTED}:ForgetsReadsSilently", f"{PLANTED}:ForgetsReads"
     found = run(
-        tmp_path / "out", coding(tmp_path / "one.jsonl", size=400), policies=("full", "palaver", "openhands", bad)
+        tmp_path / "out",
+        coding(tmp_path / "one.jsonl", size=400),
+        policies=("full", "palaver", "openhands", bad, silent),
     )
     by_name = {row.policy: row for row in found.rows}
-    assert by_name[bad].status == "ok"
-    recall = {name: row.scores["frr"].value or 0.0 for name, row in by_name.items()}
-    assert recall[bad] < min(value for name, value in recall.items() if name != bad) - 0.2
-    bills = {name: row.scores["bill"].value or 0.0 for name, row in by_name.items()}
-    assert bills[bad] > max(value for name, value in bills.items() if name != bad)
-    charged = {name: row.scores["recalls"].value or 0.0 for name, row in by_name.items()}
-    assert charged[bad] > 0.4 * bills[bad]  # more than it saves, though a line says where everything is
-    assert not by_name[bad].best
+    recall, bills, charged = (
+        {name: row.scores[score].value or 0.0 for name, row in by_name.items()} for score in ("frr", "bill", "recalls")
+    )
+    others = by_name.keys() - {bad, silent}
+    for name in (bad, silent):
+        assert by_name[name].status == "ok"
+        assert not by_name[name].best
+        assert recall[name] < min(recall[other] for other in others) - 0.2
+        assert bills[name] > max(bills[other] for other in others)
+        assert charged[name] > 0.4 * bills[name]  # more than it saves, though a line says where everything is
+    assert bills[silent] > 1.3 * max(bills[other] for other in others)
+    assert charged[silent] > 1.5 * charged[bad]
     assert by_name["openhands"].best or by_name["palaver"].best
 
 
@@ -141,12 +147,14 @@ def test_a_policy_for_which_the_window_is_too_small_is_named(tmp_path: Path) -> 
 
 
 def test_laws_are_held_to_before() -> None:
-    """A policy that depends on what it was asked before is caught; a lawful one, even a bad one, is not; nor is the default."""
+    """A policy that depends on what it was asked before is caught, and one that changes its words to and fro; a lawful one, even a bad one, is not; nor is the default."""
     assert len(examined(lambda: DropsTheAsk(MODEL), MODEL)) == 1  # once, whatever exchange it drops
     assert any(
         "two different views" in said or "composing twice" in said for said in examined(lambda: Remembers(MODEL), MODEL)
     )
+    assert any("a reason that was given up" in said for said in examined(lambda: GoesToAndFro(MODEL), MODEL))
     assert examined(lambda: ForgetsReads(MODEL), MODEL) == ()
+    assert examined(lambda: ForgetsReadsSilently(MODEL), MODEL) == ()
     assert examined(lambda: entrant("default", MODEL).manager, MODEL) == ()
 
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from palaver.formats.events import Loss
+from palaver.plurals import counted
 
 _SHOWN = 12  # names in one sentence
 
@@ -28,7 +29,9 @@ class Leftovers:
     def losses(self, place: str) -> Iterator[Loss]:
         """Report them: one note for each kind of record, one for all fields together."""
         for (kind, why), count in self._records.items():
-            yield Loss(place=place, reason=f"{count} {kind} records: {why}.", code="skipped", severity="note")
+            yield Loss(
+                place=place, reason=f"{counted(count, f'{kind} record')}: {why}.", code="skipped", severity="note"
+            )
         if self._fields:
             common = self._fields.most_common(_SHOWN)
             more = len(self._fields) - len(common)

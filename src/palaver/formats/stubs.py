@@ -8,6 +8,7 @@ from palaver.formats import fields
 from palaver.formats.events import Loss
 from palaver.log import Toolset, ToolSpec
 from palaver.messages import freeze
+from palaver.plurals import counted
 
 _KINDS: Mapping[type, str] = {
     bool: "boolean",
@@ -98,13 +99,9 @@ class Stubs:
         """Report what was reconstructed."""
         missing = [name for name in self._tools if name not in self._declared]
         if missing:
-            tools, calls = _counted(len(missing), "tool"), _counted(self.calls, "call")
+            tools, calls = counted(len(missing), "tool"), counted(self.calls, "call")
             reason = f"The recording does not declare {tools}; what is declared was made from {calls}."
             yield Loss(place=place, reason=reason, code="stub", severity="note")
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 def no_instructions(place: str) -> Loss:

@@ -39,6 +39,7 @@ class StandIn:
     Attributes:
         name: The policy's name.
         complete: As the policy has it.
+        literal: As the policy has it.
         written: Tokens of the summaries that a model would have written for the last plan.
     """
 
@@ -46,6 +47,7 @@ class StandIn:
         """Take a policy, and what stands in the place of its records."""
         self.name = planner.name
         self.complete = planner.complete
+        self.literal = planner.literal
         self.written = 0
         self._call = 0
         self._planner = planner

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from palaver import wire
@@ -15,7 +15,7 @@ from palaver.log import Handle
 from palaver.messages import Content, Speaker, ToolCallContent
 from palaver.testing.logs import assert_closed
 from palaver.tokens import Budget, Counter
-from palaver.view import Exchange, View
+from palaver.view import Exchange, Reason, View
 
 __all__ = ["MODELS", "hold", "hold_composed", "hold_infeasible", "shown_and_left_out", "stable"]
 
@@ -189,8 +189,10 @@ def stable(  # noqa: PLR0913 - views, a policy, and how it is asked
     """Hold a policy to prefix stability over the views of a growing log, each as it is when a model is called.
 
     Between two edits a request goes on from the one before. An edit is where something more is left out, or shown in another form; or where
-    something else stands for what is left out, such as a notice in the place of a record, or another one leaves it out, who says another thing; or where the log itself has other instructions or
-    tools, which stand in front of everything, or an entry that shows a block in another form than before.
+    something else stands for what is left out, such as a notice in the place of a record, or it is left out for another reason, which says
+    another thing; or where the log itself has other instructions or tools, which stand in front of everything, or an entry that shows a block
+    in another form than before. While the same is left out, a reason that was given up does not come back: a policy that goes to and fro
+    writes its words anew at each request, for nothing.
 
     Args:
         views: The views, the shortest first.
@@ -207,6 +209,7 @@ def stable(  # noqa: PLR0913 - views, a policy, and how it is asked
         How many requests there were, and how many edits.
     """
     last: _Asked | None = None
+    given: dict[Handle, list[frozenset[Reason]]] = {}
     requests = edits = 0
     for view in views:
         sent = last.view if told and last is not None else None
@@ -215,8 +218,14 @@ def stable(  # noqa: PLR0913 - views, a policy, and how it is asked
             composed = compose(view, planner(manager), budget, count, ledger=books)
         except InfeasibleBudget:
             last = None
+            given = {}
             continue
-        asked = _Asked(composed.view, (view.system, view.tools, _rewritten(view), _edited(composed.view)), media)
+        reasons = _reasons(composed.view)
+        given = given if reasons.keys() == given.keys() else {handle: [] for handle in reasons}
+        _onwards(reasons, given)
+        asked = _Asked(
+            composed.view, (view.system, view.tools, _rewritten(view), reasons, _edited(composed.view)), media
+        )
         requests += 1
         if last is not None and last.state != asked.state:
             edits += 1
@@ -253,9 +262,24 @@ def _rewritten(view: View) -> object:
 
 
 def _edited(view: View) -> object:
-    changed = (
-        omission for omission in view.omissions if omission.messages or omission.size
-    )  # a change of model is no words
-    gone = frozenset((handle, omission.reason) for omission in changed for handle in omission.handles())
     derived = tuple(exchange.turns[0].blocks[0].derived for exchange in view.exchanges if exchange.derived)
-    return gone, _rewritten(view), derived
+    return _rewritten(view), derived
+
+
+def _reasons(view: View) -> dict[Handle, frozenset[Reason]]:
+    """Give what is left out, and why."""
+    found: dict[Handle, frozenset[Reason]] = {}
+    for omission in view.omissions:
+        if omission.messages or omission.size:  # a change of model is no words
+            for handle in omission.handles():
+                found[handle] = found.get(handle, frozenset()) | {omission.reason}
+    return found
+
+
+def _onwards(reasons: Mapping[Handle, frozenset[Reason]], given: dict[Handle, list[frozenset[Reason]]]) -> None:
+    """Hold what is left out to reasons that only go on, and note them."""
+    for handle, why in reasons.items():
+        before = given[handle]
+        if why not in before:
+            before.append(why)
+        assert before[-1] == why, f"{handle} is left out again for a reason that was given up: {', '.join(why)}"

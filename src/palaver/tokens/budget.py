@@ -156,6 +156,10 @@ class Budget:
         """Allow exactly so many tokens of input, nothing kept aside."""
         return cls(max_tokens=tokens, safety_buffer=0)
 
+    def with_input(self, tokens: int) -> Budget:
+        """Give the same limits with exactly so many tokens of input, at least one, nothing kept aside."""
+        return replace(self, max_tokens=max(tokens, 1), reserve=0, safety_buffer=0, max_input=None)
+
     @classmethod
     def from_window(
         cls,

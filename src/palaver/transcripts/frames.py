@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from palaver.errors import InvalidBundle
 from palaver.messages import canonical_json
+from palaver.plurals import counted
 
 NAME = b"palaver-bundle "
 """What a bundle of any version begins with."""
@@ -82,7 +83,7 @@ def read_frames(read: Callable[[int], bytes], name: str) -> Iterator[Frame]:
         whole.update(digest)
         yield frame
     if frame.payload != canonical_json({"digest": whole.hexdigest(), "frames": count}):
-        raise stream.fault(f"its end does not speak of the {count} frames before it")
+        raise stream.fault(f"its end does not speak of the {counted(count, 'frame')} before it")
     if stream.more():
         raise stream.fault("there is something after its end")
 
@@ -110,7 +111,7 @@ class _Stream:
         self._fill(size)
         taken, self._buffer = self._buffer[:size], self._buffer[size:]
         if len(taken) < size:
-            raise self.fault(f"it ends {size - len(taken)} bytes early")
+            raise self.fault(f"it ends {counted(size - len(taken), 'byte')} early")
         self._at += size
         return taken
 

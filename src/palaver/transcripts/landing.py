@@ -9,6 +9,7 @@ from palaver.errors import InvalidInput
 from palaver.formats.events import Branch, Loss, Put
 from palaver.ids import BlobId, DialogId, SessionId, new_dialog_id, now
 from palaver.log import Draft, Entry, Handle, Header, Node, Span, body_digest, child_of, draft, rule
+from palaver.plurals import counted
 from palaver.store.protocol import Store
 from palaver.transcripts.partial import LaterBeginning
 from palaver.transcripts.parts import Joint
@@ -365,7 +366,7 @@ class Landing:
                 self.losses.append(
                     Loss(
                         place=f"dialog {self.places.dialogs[key][:12]}",
-                        reason=f"The file holds {seen} of the {len(known)} entries that were imported before; all are kept here.",
+                        reason=f"The file holds {seen} of the {counted(len(known), 'entry that was', 'entries that were')} imported before; all are kept here.",
                         code="shrunk",
                         severity="note",
                     )

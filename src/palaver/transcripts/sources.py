@@ -12,6 +12,7 @@ import zstandard
 from palaver.errors import StoreDamaged
 from palaver.ids import BlobId
 from palaver.messages import canonical_json
+from palaver.plurals import counted
 from palaver.store.protocol import Store
 
 PIECE = 1 << 22
@@ -79,7 +80,9 @@ def kept(store: Store, raw: BlobId) -> Iterator[bytes]:
         given += len(data)
         yield data
     if given != size or whole.hexdigest() != digest:
-        raise StoreDamaged(f"blob {raw}", f"the kept file has {given} bytes instead of {size}, or other ones")
+        raise StoreDamaged(
+            f"blob {raw}", f"the kept file has {counted(given, 'byte')} instead of {size}, or other ones"
+        )
 
 
 def _pieces(path: Path) -> Iterator[bytes]:

@@ -27,6 +27,7 @@ from palaver.log import (
 )
 from palaver.messages import Message, Speaker, TextContent, Usage
 from palaver.messages.parts import blocks_of
+from palaver.plurals import counted
 
 _MODES = {"approval": "approval_policy", "effort": "effort"}
 
@@ -75,7 +76,7 @@ class Reading:
         if not self._told:
             yield no_instructions(place)
         if self._unsealed:
-            reason = f"{self._unsealed} items of reasoning hold no encrypted content that could be sent back."
+            reason = f"{counted(self._unsealed, 'item of reasoning holds', 'items of reasoning hold')} no encrypted content that could be sent back."
             yield Loss(place=place, reason=reason, code="reasoning", severity="note")
         if self._survey.unused:
             self.leftovers.record("token_count", "usage of calls whose answer is not recorded")

@@ -14,6 +14,7 @@ from palaver.formats.openhands_llm_calls.snapshots import NAME, Snapshot, marked
 from palaver.formats.openhands_llm_calls.survey import Step, Survey
 from palaver.log import Invocation, Toolset
 from palaver.messages import Usage, from_chat_dict, stop_reason_of
+from palaver.plurals import counted
 
 OWNER = "openhands"
 _READ = frozenset({"messages", "response", "kwargs", "args", "tools", "timestamp", "cost", "latency_sec"})
@@ -60,7 +61,8 @@ class Reading:
         for number, step in enumerate(survey.steps):
             yield from self._step(step, number)
         if self._beside:
-            reason = f"{self._beside} messages stand on branches beside the longest one; the count of records leaves them out."
+            stand = counted(self._beside, "message stands on a branch", "messages stand on branches")
+            reason = f"{stand} beside the longest one; the count of records leaves them out."
             yield Loss(place=survey.place, reason=reason, code="beside", severity="note")
         yield from self._leftovers.losses(survey.place)
 
