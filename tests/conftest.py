@@ -1,5 +1,6 @@
 """What every test gets: hypothesis profiles, no network beyond loopback, no home folder, the recorded sessions."""
 
+import inspect
 import ipaddress
 import os
 import signal
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import postgres, recorded, told
+from tests import chance, postgres, recorded, told
 from tests.demand.table import Table
 from tests.peers import server
 from tests.postgres_wheel import wheel_server
@@ -27,6 +28,8 @@ settings.load_profile("default")
 # What would let a test reach beyond this machine, or make it depend on who runs it, and in how many processes: those of several are told
 # the size of the terminal.
 FOREIGN_ENVIRONMENT = ("_API_KEY", "_PROXY", "_proxy", "_BASE_URL", "PALAVER_STORE", "XDG_", "COLUMNS", "LINES")
+
+_COMES = pytest.StashKey[Callable[[Path, str], None]]()
 
 
 class NetworkForbiddenError(AssertionError):
@@ -54,10 +57,25 @@ def _forbid_network(event: str, arguments: tuple[object, ...]) -> None:
         raise NetworkForbiddenError(msg)
 
 
-def pytest_configure() -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let ids be drawn as chance draws them seldom."""
+    parser.addoption("--ids", choices=sorted(chance.CHANCES), help="draw ids as chance seldom does (tests/chance.py)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
     """Forbid the network from before collection on, so that no import reaches out either."""
     sys.addaudithook(_forbid_network)
     _heed_ctrl_c()
+    if (name := config.getoption("--ids")) is not None:
+        config.stash[_COMES] = chance.drawn_by(name)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Say which test is next, where that matters to its ids."""
+    if (comes := item.config.stash.get(_COMES, None)) is not None:
+        written = inspect.getsourcefile(inspect.unwrap(item.obj)) if isinstance(item, pytest.Function) else None
+        comes(Path(written or item.path), getattr(item, "originalname", None) or item.name)
 
 
 def _heed_ctrl_c() -> None:
