@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import count
@@ -26,6 +27,7 @@ __all__ = ["CHANCES", "drawn_by", "fewest_tokens", "literals", "most_tokens", "t
 
 _LITERAL = re.compile("[0-9a-f]{1,8}")
 _TRIES = 60
+_IN_HEAD = 5  # of what a handle shows: by the rest, dialogs of one session differ
 
 
 @cache
@@ -46,12 +48,15 @@ def _literals(part: ast.AST) -> Iterator[str]:
 def literals(path: Path, test: str) -> Iterator[bytes]:
     """Give ids of 16 bytes with literals of a test and its module in them, and chance around them."""
     words = _said(path, test)
-    for number in count():
-        chance = os.urandom(ids._ID_BYTES).hex()
-        turn = number % len(words) if words else 0
-        head = _filled((*words[turn:], *words[:turn]), SHORT_DIGITS // 2)  # by the rest, dialogs of one session differ
-        tail = _filled(words, len(chance) - SHORT_DIGITS)
-        yield bytes.fromhex(f"{head}{chance[len(head) : len(chance) - len(tail)]}{tail}")
+    return (_with(words, number % max(len(words), 1)) for number in count())
+
+
+def _with(words: tuple[str, ...], turn: int) -> bytes:
+    """Give one id; it begins as chance has it, since a name that was cut to six digits is a name, and nobody meets another one."""
+    chance = os.urandom(ids._ID_BYTES).hex()
+    head = chance[0] + _filled((*words[turn:], *words[:turn]), _IN_HEAD)
+    tail = _filled(words, len(chance) - SHORT_DIGITS)
+    return bytes.fromhex(f"{head}{chance[len(head) : len(chance) - len(tail)]}{tail}")
 
 
 def _filled(words: tuple[str, ...], room: int) -> str:
@@ -90,11 +95,16 @@ CHANCES: Mapping[str, Callable[[Path, str], Iterator[bytes]]] = MappingProxyType
 
 def drawn_by(name: str) -> Callable[[Path, str], None]:
     """Have ids drawn so from now on, and give the function that is told which test, of which module, is next."""
-    source = [most_tokens(Path(), "")]
-    # What chance comes from has no seam, and needs one for nothing else.
-    pytest.MonkeyPatch().setattr(ids, "os", SimpleNamespace(urandom=lambda _bytes: next(source[0])))
+    source, lock = [most_tokens(Path(), "")], threading.Lock()
+
+    def drawn(_bytes: int) -> bytes:
+        with lock:
+            return next(source[0])
 
     def comes(path: Path, test: str) -> None:
         source[0] = CHANCES[name](path, test)
+
+    # What chance comes from has no seam, and needs one for nothing else.
+    pytest.MonkeyPatch().setattr(ids, "os", SimpleNamespace(urandom=drawn))
 
     return comes
