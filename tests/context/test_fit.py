@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from palaver.context import POLICIES, ContextManager, fit
 from palaver.context.presets import Letta
 from palaver.errors import InfeasibleBudget, InvalidHandle, InvalidInput, InvalidMessage, UnknownHandle
-from palaver.messages import UserMessage
+from palaver.messages import ToolResultContent, UserMessage
 from palaver.tokens import Budget
 from palaver.wire import profile, validate
 
@@ -94,6 +94,32 @@ def test_what_fits_comes_back_as_it_is() -> None:
     assert [id(message) for message in found.messages] == [id(message) for message in given_]
     assert (found.report.changes, found.omitted) == ((), ())
     assert found.tokens == found.tokens_before
+
+
+@pytest.mark.parametrize("name", sorted(set(POLICIES) - {"full"}))
+def test_an_image_that_left_a_result_is_named_listed_and_brought_back(name: str) -> None:
+    """Whatever the policy: the line says what kind it was, `omitted` and the report have the handle, and the handle gives the result with its image."""
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": _PNG}}
+    given_ = claude(1)
+    given_[-1]["content"][0]["content"] = [{"type": "text", "text": PAGE * 5}, image]
+    given_ += [{"role": "assistant", "content": "ok"}, {"role": "user", "content": "go on"}]
+    found = fit(given_, model="claude-sonnet-4-5", policy=name, budget=1_500, tools=[CLAUDE_TOOL])
+    assert found.tokens <= 1_500
+    left = {gone.handle for gone in found.omitted}
+    results = [part for m in found.messages for part in m["content"] if isinstance(part, dict)]
+    (shown,) = [str(part["content"]) for part in results if part["type"] == "tool_result"] or [""]
+    if not shown:  # the whole message left, and is the caller's own
+        places = [place for gone in found.omitted for place in gone.handles()]
+        assert given_[2] in [found.recall(place) for place in places]
+        return
+    assert "image/png" in shown
+    (handle,) = {handle for handle in left if handle is not None and handle.block is not None}
+    assert [change.handle for change in found.report.changes if change.what == "image"] == [handle]
+    whole = found.recall(handle)
+    assert isinstance(whole, ToolResultContent)
+    assert whole.text() == PAGE * 5
+    assert not isinstance(whole.content, str)
+    assert [part.type for part in whole.content] == ["text", "image"]
 
 
 def test_every_omission_is_recalled_from_the_callers_list() -> None:

@@ -36,7 +36,7 @@ from palaver.context.operators import (
 from palaver.context.operators.shorten import shortened
 from palaver.context.rehydrate import Rehydrating
 from palaver.context.steps import laid_out, plan_of, removed
-from palaver.context.texts import kept_ends, preview
+from palaver.context.texts import compact, kept_end, kept_ends, lines_omitted, preview
 from palaver.messages import (
     AssistantMessage,
     ImageContent,
@@ -453,3 +453,57 @@ def test_of_a_result_whose_images_are_large_all_words_stay(words: str) -> None:
             assert "[-" not in each.text
         if words == "seen" and room > 100:
             assert [each.text.partition("[")[0] for each in rewrites] == ["seen\n"]
+
+
+@pytest.mark.parametrize(
+    "operator",
+    [
+        clear(Clear(keep=0)),
+        clear(Clear(keep=0, words=compact)),
+        mask(Mask(n=1, words=lines_omitted)),
+        cap(Cap(characters=500, shown=100, words=preview)),
+        cap(Cap(characters=500, shown=100, words=kept_ends)),
+        OFFLOAD,
+        OUTDATED_READS,
+        ASKED_AGAIN,
+        DROP_OLDEST,
+        DEGRADE_MEDIA,
+    ],
+    ids=["clear", "compact", "mask", "preview", "ends", "offload", "outdated", "again", "oldest", "degrade"],
+)
+def test_whatever_shows_a_result_in_another_form_names_the_images_that_leave_with_it(operator: Operator) -> None:
+    """Nothing is missing without a handle and a reason: also where most of what is left out is words."""
+    log, seen_files = Log(), ("a.py", "b.py", "a.py", "b.py", "c.py")
+    log.put(user("Look at the pages."))
+    for number, path in enumerate(seen_files):
+        call = ToolCallContent(id=f"c{number}", name="Read", args={"file_path": path})
+        parts = (TextContent(content=f"{number}\n{PAGE}"), ImageContent(images=[picture(number, 1_000)]))
+        log.put(
+            AssistantMessage(contents=(call,)),
+            ToolMessage.from_result(ToolResultContent(id=call.id, content=parts, name="Read")),
+        )
+    view = seen(log)
+    ground = ground_of(view, 0.2)
+    layout = whole(ground)
+    for upto in range(1, len(view.exchanges)):
+        layout = operator(ground, upto, layout)
+    rewrites = [each for form in layout.forms.values() for each in form.rewrites]
+    assert rewrites
+    for each in rewrites:
+        assert "image/png" in each.text
+        assert f"recall {each.target}" in each.text
+
+
+def test_what_stands_for_a_result_without_images_speaks_of_none() -> None:
+    """Beside an image a line more stands, and nothing else is other than it is without one."""
+    said, shot = "word " * 2_000, ImageContent(images=[picture(1, 1_000)])
+    plain, beside = Log(), Log()
+    for log, content in ((plain, said), (beside, (TextContent(content=said), shot))):
+        log.put(user("look"), model("I look.", "c"))
+        log.put(ToolMessage.from_result(ToolResultContent(id="c", name="shell", content=content)))
+    for form in (kept_end, kept_ends):
+        (short,), (longer,) = (
+            shortened(seen(log).exchanges[1], 1, Meter(COUNTER), form=form)[0] for log in (plain, beside)
+        )
+        assert short.text == form(short.target, said, 0)
+        assert longer.text == f"{form(longer.target, said, 0)}\n[image/png left out; recall {longer.target}]"

@@ -18,6 +18,8 @@ from palaver.context.managed import planner
 from palaver.context.manager import ContextManager, Policy
 from palaver.context.measure import Meter, Size
 from palaver.context.registry import policy as named
+from palaver.context.units import media_in
+from palaver.context.unseen import unseen_media
 from palaver.errors import InfeasibleBudget, InvalidInput, InvalidMessage, UnknownHandle
 from palaver.log import Handle
 from palaver.messages import Message, TextContent, ToolResultContent
@@ -36,8 +38,9 @@ class Fit:
     Attributes:
         messages: The list, in the dialect of the caller's; messages that were not touched are the caller's own objects.
         system: The instructions to send beside it: the ones given, with those that stood in the list and cannot stand there.
-        report: Everything that was repaired, changed or added, in words.
-        omitted: What is not in the list, with reason and handles. Handles count the caller's list from 0.
+        report: Everything that was repaired, changed or added, in words; images and sounds that left a block, too.
+        omitted: What is not in the list, with reason and handles: whole messages, blocks, and blocks whose images or sounds are not. Handles
+            count the caller's list from 0.
         tokens: The size of the request with the list that is given back, in tokens: instructions, tools and messages.
         tokens_before: The same for the list as it came.
     """
@@ -55,7 +58,8 @@ class Fit:
         """Bring back what a handle names.
 
         Returns:
-            The caller's own message; for a handle that names a block, its text, or the block where it is none.
+            The caller's own message; for a handle that names a block, its text, or the block where it is more than a text: a result with
+            images is a `ToolResultContent` with all of them.
 
         Raises:
             InvalidHandle: The text is no handle.
@@ -70,7 +74,7 @@ class Fit:
         if not 0 <= place.block < len(contents):
             raise UnknownHandle(str(place))
         content = contents[place.block]
-        if isinstance(content, ToolResultContent):
+        if isinstance(content, ToolResultContent) and not any(media_in(content)):
             return content.text()
         return content.content if isinstance(content, TextContent) else content
 
@@ -142,12 +146,13 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
 
     own = manager.budget_for(model) if budget is None and isinstance(manager, Policy) else budget
     done = _within(within_profile(Budget.parse(own, model), source.profile), written)
+    unseen = tuple(unseen_media(done.composed, read))
     theirs = {id(message): item for message, item in zip(given, items, strict=True)}
     return Fit(
         messages=[theirs.get(id(message), message) for message in done.messages],
         system=done.system,
-        report=Report((*_repairs(done.composed.view, read), *done.changes)),
-        omitted=done.composed.view.omissions,
+        report=Report((*_repairs(done.composed.view, read), *(change for _, change in unseen), *done.changes)),
+        omitted=(*done.composed.view.omissions, *(gone for gone, _ in unseen)),
         tokens=done.size.total,
         tokens_before=done.composed.tokens_before,
         _given=items,

@@ -22,6 +22,7 @@ __all__ = [
     "file_as_seen",
     "kept_end",
     "kept_ends",
+    "kinds_of",
     "left",
     "lines_omitted",
     "notice",
@@ -67,7 +68,7 @@ def reference(handle: Handle, text: str, *, lines: int, media: Sequence[Media] =
         media: Its images and sounds.
     """
     said = text.splitlines()
-    beside = f", {_kinds(media)}" if media else ""
+    beside = f", {kinds_of(media)}" if media else ""
     about = f"[Output set aside: {len(text):,} characters, {len(said):,} lines{beside}; recall {handle}]"
     shown = [line for line in said if line.strip()]
     first = [_line(line) for line in shown[:lines]]
@@ -154,11 +155,11 @@ def file_as_seen(path: str, handle: Handle | None, text: str, rest: int, part: s
 
 def without_media(handle: Handle, said: str, media: Sequence[Media]) -> str:
     """Give what stands for a block whose images and sounds were left out: what else it says, and what is missing."""
-    line = f"[{_kinds(media)} left out; recall {handle}]"
+    line = f"[{kinds_of(media)} left out; recall {handle}]"
     return f"{said}\n{line}" if said else line
 
 
-def _kinds(media: Sequence[Media]) -> str:
+def kinds_of(media: Sequence[Media]) -> str:
     """Name the first few images and sounds by their types."""
     kinds = ", ".join(each.media_type or each.url or "media" for each in media[:_KINDS])
     return kinds + (f" and {len(media) - _KINDS} more" if len(media) > _KINDS else "")

@@ -13,7 +13,7 @@ from palaver.context.ground import Ground, Layout
 from palaver.context.operators.forms import edited, touched
 from palaver.context.operators.operator import Loss, Operator
 from palaver.context.operators.properties import Property
-from palaver.context.operators.shorten import text_of
+from palaver.context.operators.shorten import shown_as, text_of
 from palaver.context.work import Act
 from palaver.log import Handle
 from palaver.view import Reason, Rewrite
@@ -56,7 +56,7 @@ class Cap:
             return None
         if self.whole is not None and self.whole(act):
             return None
-        return Rewrite(target=handle, text=self.words(handle, text, self.shown), reason=Reason.SHORTENED)
+        return shown_as(act.answer, self.words(handle, text, self.shown), Reason.SHORTENED)
 
 
 def cap(how: Cap) -> Operator:

@@ -16,6 +16,7 @@ from palaver.context.ground import Ground, Layout
 from palaver.context.operators.forms import edited, free, may_change, saving, touched
 from palaver.context.operators.operator import Loss, Operator
 from palaver.context.operators.properties import Property
+from palaver.context.operators.shorten import shown_as
 from palaver.context.texts import cleared
 from palaver.context.work import Act
 from palaver.log import Handle
@@ -146,7 +147,7 @@ def _since_cleared(ground: Ground, upto: int, layout: Layout) -> Iterator[Act]:
 def _line(act: Act, words: Words) -> Rewrite:
     handle = act.answer.origin
     assert handle is not None  # noqa: S101 - an act's result is recorded
-    return Rewrite(target=handle, text=words(handle, act.said), reason=Reason.OFFLOADED)
+    return shown_as(act.answer, words(handle, act.said), Reason.OFFLOADED)
 
 
 def clear(how: Clear) -> Operator:

@@ -12,7 +12,7 @@ from palaver.log import Handle
 from palaver.messages import TextContent, ToolResultContent
 from palaver.view import Block, Exchange, Reason, Rewrite
 
-__all__ = ["least", "shortened", "text_of"]
+__all__ = ["least", "shortened", "shown_as", "text_of"]
 
 _TRIES = 12
 _EACH_TRY = 0.9
@@ -34,6 +34,17 @@ def text_of(block: Block) -> str | None:
     return content.content if isinstance(content, TextContent) and not block.derived else None
 
 
+def shown_as(block: Block, text: str, reason: Reason) -> Rewrite:
+    """Show a block as a text, beside which the images and sounds are named that leave with the block."""
+    assert block.origin is not None  # noqa: S101 - derived texts are shown in no other form
+    return Rewrite(target=block.origin, text=_named(block, block.origin, text), reason=reason)
+
+
+def _named(block: Block, origin: Handle, said: str) -> str:
+    media = tuple(media_in(block.content))
+    return without_media(origin, said, media) if media else said
+
+
 def least(exchange: Exchange, meter: Measure) -> int:
     """Give the tokens of an exchange whose texts and results are as short as they can be."""
     saved = sum(_saving(block, meter, kept_end) for block in exchange.blocks())
@@ -45,7 +56,8 @@ def _saving(block: Block, meter: Measure, form: Form) -> int:
     text = text_of(block)
     if text is None or block.origin is None:
         return 0
-    return max(meter.block(block.content) - _tokens(block, form(block.origin, text, 0), meter), 0)
+    short = _named(block, block.origin, form(block.origin, text, 0))
+    return max(meter.block(block.content) - _tokens(block, short, meter), 0)
 
 
 def _tokens(block: Block, text: str, meter: Measure) -> int:
@@ -75,7 +87,7 @@ def shortened(
         if size <= room:
             break
         whole = meter.block(block.content)
-        short = _fitting(block, text, whole - (size - room), meter, form)
+        short = _fitting(block, origin, text, whole - (size - room), meter, form)
         tokens = _tokens(block, short, meter)
         if tokens < whole:
             rewrites.append(Rewrite(target=origin, text=short, reason=Reason.SHORTENED))
@@ -90,23 +102,21 @@ def _texts(exchange: Exchange) -> Iterator[tuple[Block, str, Handle]]:
             yield block, text, block.origin
 
 
-def _fitting(block: Block, text: str, room: int, meter: Measure, form: Form) -> str:
+def _fitting(block: Block, origin: Handle, text: str, room: int, meter: Measure, form: Form) -> str:
     """Give the longest form of a text that has at most `room` tokens, or the shortest there is.
 
     The length is estimated from the tokens a character has and corrected downwards; it is a function of the text alone.
     """
-    if block.origin is None:
-        return text
-    media = tuple(media_in(block.content)) if isinstance(block.content, ToolResultContent) else ()
-    if media and _tokens(block, said := without_media(block.origin, text, media), meter) <= room:
+    said = _named(block, origin, text)
+    if said != text and (not text or _tokens(block, said, meter) <= room):
         return said  # its images are what is large: all that it says can stay
-    bare = form(block.origin, text, 0)
+    bare = _named(block, origin, form(origin, text, 0))
     free = room - _tokens(block, bare, meter)
     keep = min(int(len(text) * max(free, 0) / max(meter.text(text), 1)), len(text) - 1)
     for _ in range(_TRIES):
         if keep <= 0:
             break
-        short = form(block.origin, text, keep)
+        short = _named(block, origin, form(origin, text, keep))
         tokens = _tokens(block, short, meter)
         if tokens <= room:
             return short

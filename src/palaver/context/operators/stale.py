@@ -15,6 +15,7 @@ from palaver.context.ground import Ground, Layout
 from palaver.context.operators.forms import edited, free, touched, with_holes
 from palaver.context.operators.operator import Loss, Operator
 from palaver.context.operators.properties import Property
+from palaver.context.operators.shorten import shown_as
 from palaver.context.texts import asked_again, done_over, failed_once, read_again, said_again
 from palaver.context.work import Act, Acts, error_line
 from palaver.log import Handle
@@ -48,7 +49,7 @@ class Pointless(NamedTuple):
         """Show the result of an act as a line."""
         handle = act.answer.origin
         assert handle is not None  # noqa: S101 - an act's result is recorded
-        return Rewrite(target=handle, text=self.words(handle, act), reason=Reason.OFFLOADED)
+        return shown_as(act.answer, self.words(handle, act), Reason.OFFLOADED)
 
 
 def _results(ground: Ground, upto: int, layout: Layout, *, rule: Pointless) -> Layout:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from palaver.context.ground import Ground
 from palaver.context.operators.clear import Words
+from palaver.context.operators.shorten import shown_as
 from palaver.context.operators.stale import OF_NO_MORE_USE
 from palaver.context.texts import cleared
 from palaver.context.work import Act, error_line
@@ -73,7 +74,7 @@ class Waiting:
         text = self.words(handle, act.said)
         if act.failed:
             text = f"{error_line(act.result)}\n{text}"
-        return Rewrite(target=handle, text=text, reason=Reason.OFFLOADED)
+        return shown_as(act.answer, text, Reason.OFFLOADED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -24,7 +24,8 @@ from palaver.context.summary.request import Summarizer, SummaryRequest, escaped
 from palaver.context.summary.transcript import pieces
 from palaver.context.summary.trying import SECONDS, tried
 from palaver.context.summary.wants import places, run_of, wants
-from palaver.context.texts import digest
+from palaver.context.texts import digest, without_media
+from palaver.context.units import media_in
 from palaver.log import Handle, Run
 from palaver.messages import ToolResultContent, Trust, Usage
 from palaver.tools.aside import aside
@@ -128,9 +129,11 @@ async def digested(  # noqa: PLR0913 - what is read, by whom, and how much at on
     asking = _Asking(summarizer, ledger.meter.text, problem, input_tokens, seconds)
     made: dict[Handle, Rewrite] = {}
     refused: dict[str, None] = {}
-    for shown, text in large:
+    for shown, output in large:
+        text, media = output.text(), tuple(media_in(output))
         said, why = await asking.about(text, ledger.meter.text(shown.text))
         line = digest(shown.target, text, said)
+        line = without_media(shown.target, line, media) if media else line
         if not why and ledger.meter.text(line) > ledger.meter.text(shown.text):
             why = "it is longer than the preview"
         if why:
@@ -152,7 +155,7 @@ async def digested(  # noqa: PLR0913 - what is read, by whom, and how much at on
     )
 
 
-def _large(view: View, composed: Composed, ledger: Ledger, beyond: int) -> list[tuple[Rewrite, str]]:
+def _large(view: View, composed: Composed, ledger: Ledger, beyond: int) -> list[tuple[Rewrite, ToolResultContent]]:
     """Give what the plan shows in part of outputs beyond a size, with the whole."""
     blocks = {block.origin: block for x in view.exchanges for block in x.blocks() if block.origin is not None}
     start = shaped(view, composed.limits)
@@ -161,16 +164,16 @@ def _large(view: View, composed: Composed, ledger: Ledger, beyond: int) -> list[
     for rewrite in composed.plan.rewrites:
         block = blocks.get(rewrite.target)
         if block is not None and rewrite.target not in left:
-            text = _text(block, ledger)
-            if len(text) > beyond:
-                found.append((rewrite, text))
+            output = _output(block, ledger)
+            if output is not None and len(output.text()) > beyond:
+                found.append((rewrite, output))
     return found
 
 
-def _text(block: Block, ledger: Ledger) -> str:
-    """Give an output as it was recorded; empty where it is none, or only what stands for it can be had."""
+def _output(block: Block, ledger: Ledger) -> ToolResultContent | None:
+    """Give an output as it was recorded; None where it is none, or only what stands for it can be had."""
     content = block.content if block.reason is None else original(block, ledger.sources)
-    return content.text() if isinstance(content, ToolResultContent) else ""
+    return content if isinstance(content, ToolResultContent) else None
 
 
 def _problem(view: View, ledger: Ledger, limit: int) -> tuple[str, tuple[Run, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from palaver.errors import InvalidInput, MemoryConflict, PalaverError
 from palaver.session.memory.notes import Held
@@ -11,6 +11,8 @@ from palaver.session.memory.whose import SubjectMemory
 from palaver.tools import CallContext, Function, ToolReply
 
 __all__ = ["FEW", "MOST", "PAGE", "QUOTED", "atold", "dialog_of", "further", "told", "tool", "who"]
+
+_Told = TypeVar("_Told")
 
 PAGE = 4_000
 """Characters that a call gives back unless it asks for another number."""
@@ -49,7 +51,7 @@ def who(context: CallContext) -> str:
     return str(getattr(context.agent, "name", ""))
 
 
-def told(act: Callable[[], str]) -> str | ToolReply:
+def told(act: Callable[[], _Told]) -> _Told | ToolReply:
     """Give what an act says; what went wrong is said in words that a model can use."""
     try:
         return act()

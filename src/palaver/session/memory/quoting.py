@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import NamedTuple
+from itertools import groupby
+from typing import NamedTuple, TypeAlias
 
+from palaver.context.units import media_in
 from palaver.errors import Erased, InvalidHandle, MissingBlob, UnknownHandle
 from palaver.ids import DialogId, SessionId
 from palaver.log import (
@@ -24,7 +26,7 @@ from palaver.log import (
     MessageEntry,
     Tombstone,
 )
-from palaver.messages import Content, Speaker, Trust
+from palaver.messages import AudioContent, Content, ImageContent, Speaker, ToolResultContent, Trust
 from palaver.messages.said import words_of
 from palaver.session.reading.recalling import recall, whole
 from palaver.store.protocol import Store
@@ -45,6 +47,12 @@ _MOST_ENTRIES = 200
 """Entries of one run that are read in one call; behind them stands where it goes on."""
 
 
+_MOST_SEEN = 8
+"""Images and sounds that one call gives back with a run; of the first block that has any, all."""
+
+Seen: TypeAlias = ImageContent | AudioContent
+
+
 class Quote(NamedTuple):
     """Something that was said.
 
@@ -54,6 +62,7 @@ class Quote(NamedTuple):
         by: Who said it.
         trust: How far that may be followed.
         text: The words.
+        seen: The images and sounds in it.
     """
 
     handle: Handle
@@ -61,6 +70,7 @@ class Quote(NamedTuple):
     by: Speaker
     trust: Trust
     text: str
+    seen: tuple[Seen, ...] = ()
 
 
 def spelt(store: Store, session_id: SessionId, text: str) -> tuple[Handle, int]:
@@ -154,7 +164,8 @@ def _at(
 
 
 def _spared(quote: Quote) -> Quote:
-    return quote._replace(text="(A provider refused this; it is set aside.)", by=Speaker.HARNESS, trust=Trust.HARNESS)
+    said = "(A provider refused this; it is set aside.)"
+    return quote._replace(text=said, by=Speaker.HARNESS, trust=Trust.HARNESS, seen=())
 
 
 def _in(place: Handle, entry: Entry, hearing: Hearing) -> Iterator[Quote]:
@@ -166,7 +177,7 @@ def _in(place: Handle, entry: Entry, hearing: Hearing) -> Iterator[Quote]:
             who = by.value if by is not message.speaker else message.name or message.role.value
             for index, block in enumerate(message.contents):
                 what = f"{block.type.replace('_', ' ')} of {who}"
-                yield Quote(place._replace(block=index), what, by, by.trust, _words(block))
+                yield Quote(place._replace(block=index), what, by, by.trust, _words(block), _seen(block))
         case Instructions(sections=sections):
             for index, section in enumerate(sections):
                 yield _ours(place._replace(block=index), "instructions", section.text)
@@ -208,8 +219,17 @@ def _words(block: Content) -> str:
     return words_of(block) or f"({block.type}: no text)"
 
 
-def page(found: Iterable[Quote], offset: int, limit: int) -> str:
+def _seen(block: Content) -> tuple[Seen, ...]:
+    if isinstance(block, ImageContent | AudioContent):
+        return (block,)
+    parts = block.content if isinstance(block, ToolResultContent) and not isinstance(block.content, str) else ()
+    return tuple(part for part in parts if isinstance(part, ImageContent | AudioContent))
+
+
+def page(found: Iterable[Quote], offset: int, limit: int) -> tuple[str | Seen, ...]:
     """Give a page of quotes: what stands in each is marked with who said it, and can neither end its mark nor begin another one.
+
+    The images and sounds of a quote stand behind its mark, on the page on which it begins.
 
     Args:
         found: The quotes.
@@ -218,7 +238,7 @@ def page(found: Iterable[Quote], offset: int, limit: int) -> str:
     """
     begin = max(offset, 0)
     end = begin + min(max(limit, 1), LONGEST_PAGE)
-    at, shown, more = 0, list[str](), False
+    at, shown, more, room = 0, list[str | Seen](), False, _MOST_SEEN
     for quote in found:
         if not quote.text:
             continue
@@ -227,15 +247,29 @@ def page(found: Iterable[Quote], offset: int, limit: int) -> str:
             break
         start, stop = max(begin - at, 0), min(end - at, len(quote.text))
         if start < stop:
-            shown.append(_marked(quote, start, stop))
+            count = sum(1 for part in quote.seen for _ in media_in(part))
+            media = quote.seen if start == 0 and (count <= room or room == _MOST_SEEN) else ()
+            room -= count if media else 0
+            where = "below" if media else "by its handle" if start == 0 else "on the page where this begins"
+            shown += [_marked(quote, start, stop, where), *media]
         at += len(quote.text)
         more = at > end
     if not shown:
-        return f"(Nothing: what was recalled has {at:,} characters.)"
-    return "\n".join([*shown, *([f"(There is more: recall the same with offset={end}.)"] if more else [])])
+        return (f"(Nothing: what was recalled has {at:,} characters.)",)
+    rest = [f"(There is more: recall the same with offset={end}.)"] if more else []
+    return tuple(_joined([*shown, *rest]))
 
 
-def _marked(quote: Quote, start: int, stop: int) -> str:
+def _joined(parts: Iterable[str | Seen]) -> Iterator[str | Seen]:
+    """Make one text of those that stand behind one another."""
+    for texts, group in groupby(parts, lambda part: isinstance(part, str)):
+        if texts:
+            yield "\n".join(part for part in group if isinstance(part, str))
+        else:
+            yield from group
+
+
+def _marked(quote: Quote, start: int, stop: int, where: str) -> str:
     about: dict[str, object] = {
         "handle": quote.handle,
         "what": quote.what,
@@ -245,7 +279,17 @@ def _marked(quote: Quote, start: int, stop: int) -> str:
     cut: dict[str, object] = (
         {} if (start, stop) == (0, len(quote.text)) else {"characters": f"{start}-{stop} of {len(quote.text)}"}
     )
-    return enclosed("recalled", about | cut, quote.text[start:stop])
+    return enclosed("recalled", about | cut | _media(quote, where), quote.text[start:stop])
+
+
+def _media(quote: Quote, where: str) -> dict[str, object]:
+    """Name the images and sounds of a quote, and say where they are."""
+    media = [each for part in quote.seen for each in media_in(part)]
+    if not media:
+        return {}
+    kind = f"{media[0].media_type or 'an address'} ({media[0].size:,} bytes)"
+    more = f" and {len(media) - 1} more" if len(media) > 1 else ""
+    return {"media": f"{kind}{more}, {where}"}
 
 
 def enclosed(mark: str, about: Mapping[str, object], text: str) -> str:

@@ -18,7 +18,7 @@ from palaver.session.calls.invocations import newest_view
 from palaver.session.compaction.preview import place_of
 from palaver.session.memory.notes import Held
 from palaver.session.memory.offering import FEW, MOST, PAGE, QUOTED, dialog_of, further, told, tool
-from palaver.session.memory.quoting import LONGEST_PAGE, page, quotes, spelt
+from palaver.session.memory.quoting import LONGEST_PAGE, Seen, page, quotes, spelt
 from palaver.session.reading.marks import quarantined_in
 from palaver.session.reading.searching import searchable
 from palaver.store.protocol import Hit
@@ -51,7 +51,7 @@ def recall_tools(dialog: Held | None = None) -> tuple[Function, ...]:
     return (
         tool(
             recall,
-            f"Bring back in full what was left out or shortened: a message, a tool's output, or a run of messages. {QUOTED}",
+            f"Bring back in full what was left out or shortened: a message, a tool's output, or a run of messages, with its images and sounds. {QUOTED}",
             {
                 "handle": "The handle in the placeholder, such as 3f2a91c07b5e:12 or 3f2a91c07b5e:12:0, or a run, 3f2a91c07b5e:12-40.",
                 "offset": "How many characters to pass over, for the next page.",
@@ -75,12 +75,13 @@ def history_tools(dialog: Held | None = None) -> tuple[Function, ...]:
     return (search.extend(name="conversation_search"),)
 
 
-def _recalled(dialog: Held, handle: str, offset: int, limit: int) -> str:
+def _recalled(dialog: Held, handle: str, offset: int, limit: int) -> str | tuple[str | Seen, ...]:
     store = dialog.store
     session_id = store.node(dialog.dialog_id).session_id
     first, last = spelt(store, session_id, handle)
     aside = quarantined_in(store, _spans(dialog))
-    return page(quotes(store, session_id, first, last, aside), offset, limit)
+    shown = page(quotes(store, session_id, first, last, aside), offset, limit)
+    return shown[0] if len(shown) == 1 and isinstance(shown[0], str) else shown
 
 
 def _searched(dialog: Held, query: str, offset: int, limit: int) -> str:
