@@ -94,15 +94,16 @@ def test_a16_made_by_position_or_keyword_it_knows_model_and_window() -> None:
     assert capped.budget.for_input == 32_000 - 5_000
 
 
-def test_a16_called_with_a_dialog_it_keeps_head_and_tail_and_cuts_the_border() -> None:
+@pytest.mark.parametrize("most", [10_000, 25_000, 30_000])
+def test_a16_called_with_a_dialog_it_keeps_head_and_tail_and_cuts_the_border(most: int) -> None:
     """Instructions first, the newest last, before the tail the end of the border message behind the mark; all within max_tokens - buffer."""
     log = long_session()
     view = seen(log)
-    cm = DefaultContextManager("gpt-4o", max_tokens=15_000)
+    cm = DefaultContextManager("gpt-4o", max_tokens=most)
     pruned = cm(Shown(view)).view()
     assert pruned.system == view.system
     assert texts(pruned)[-1] == "the newest ask"
-    assert size(pruned) <= 15_000 - 5_000
+    assert size(pruned) <= most - 5_000
     border = [text for text in texts(pruned) if text.startswith(TRUNCATED)]
     assert len(border) == 1
     mark, end = border[0].split("\n", 1)

@@ -24,7 +24,7 @@ def _text(message: dict[str, Any]) -> str:
 @pytest.mark.parametrize("model", ["gpt-4o", "claude-sonnet-4-5"])
 @pytest.mark.parametrize("name", sorted(set(POLICIES) - {"full"}))
 def test_rules_survive_ten_rounds_of_fit(name: str, model: str) -> None:
-    """Each round the list that came back goes on and is fitted again: the rule stays, records are never nested, quoted or the user's words."""
+    """Each round the list that came back goes on and is fitted again: goal and rule stay, records are never nested, quoted or the user's words."""
     kind = {"gpt-4o": "openai-chat", "claude-sonnet-4-5": "anthropic"}[model]
     messages: list[Any] = [{"role": "user", "content": "Make the site faster. Never edit the tests."}]
     for number in range(10):
@@ -37,7 +37,7 @@ def test_rules_survive_ten_rounds_of_fit(name: str, model: str) -> None:
         assert "Never edit the tests." in said
         assert said.count('kind=\\"record\\"') + said.count('kind=\\"notice\\"') <= 1
         assert "<\\\\" not in said
-        assert said.count("Make the site faster") <= 1
+        assert said.count("Make the site faster") == 1
 
 
 def test_a_goal_that_left_is_the_goal_again() -> None:

@@ -156,6 +156,19 @@ def test_what_was_said_goes_on_whatever_leaves(
     assert set(rules) <= set(dialog.constraints.texts)
 
 
+@pytest.mark.parametrize("before", ["claude-code", "palaver"])
+@pytest.mark.parametrize("policy", sorted(set(POLICIES) - {"full"}))
+def test_one_policy_after_the_other_says_goal_and_rule(policy: str, before: str) -> None:
+    """Also one that drops another's record, and puts a notice in its place: in each view of a chain the user's goal and his rule stand."""
+    dialog = begun()
+    for number in range(6):
+        grow(dialog, ["answer", "ask"] * 12, f"r{number}x")
+        dialog.compact(policy=policy if number % 2 else before, budget=1_000, model=MODEL).approve()
+        said = "\n".join(texts(dialog.view()))
+        assert GOAL in said
+        assert RULE in said
+
+
 @pytest.mark.parametrize("policy", sorted(WAYS))
 def test_the_line_makes_no_view_larger_than_its_budget(policy: str) -> None:
     """Where nothing but the line of before is left to go, it stands as long as it has room, and no longer."""

@@ -1,13 +1,13 @@
-"""What stands for exchanges that were dropped and not folded: a notice, with what the user said must or must not be.
+"""What stands for exchanges that were dropped and not folded: a notice, with what the user wants and what he said must or must not be.
 
 A notice says where to look. A constraint must not have to be looked for: it is told in the user's own words, whichever policy drops the
-message that it was said in. All else that is known goes with the notice unseen.
+message that it was said in; and so is the goal, where there is room for both. All else that is known goes with the notice unseen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from palaver.context.ground import Ground, Layout
 from palaver.context.notice import NOTICE
@@ -35,7 +35,7 @@ _ANY = 2**53
 
 @dataclass(eq=False)
 class NoticeOf:
-    """A notice, and behind it the constraints that were said in what was left out; no longer than a notice where there are none.
+    """A notice, and behind it the goal and the constraints that were said in what was left out; no longer than a notice where there are none.
 
     Attributes:
         sources: Gives blocks as they were recorded, or None.
@@ -44,7 +44,7 @@ class NoticeOf:
 
     sources: Sources | None = None
     constraints: Constraints = field(default_factory=Constraints)
-    _known: tuple[View, Sequence[int]] | None = field(default=None, repr=False)
+    _known: tuple[View, Sequence[tuple[int, int]]] | None = field(default=None, repr=False)
 
     @property
     def reason(self) -> Reason:
@@ -53,7 +53,7 @@ class NoticeOf:
 
     def room(self, ground: Ground, upto: int) -> int:
         """Give the size of the longest one that could be needed so far: no later exchange changes it."""
-        return NOTICE.room(ground, upto) + min(self.rules(ground, upto), self._room(ground))
+        return NOTICE.room(ground, upto) + min(sum(self._needed(ground, upto)), self._room(ground))
 
     def inserts(self, ground: Ground, layout: Layout) -> tuple[Insert, ...]:
         """Make it."""
@@ -61,13 +61,14 @@ class NoticeOf:
         gone = [*ground.view.carried, *(ground.view.exchanges[index] for index in missing)]
         facts = Recorder(sources=self.sources, begun=begun(ground.view, missing)).take(gone).facts()
         facts = self.constraints.applied(facts)
-        if not facts.rules or not missing:
+        if not missing or not (facts.rules or facts.goal):
             return NOTICE.inserts(ground, layout)
         head = notice(ground.dropped(layout), ground.view.shared)
-        rules = min(self.rules(ground, max(missing)), self._room(ground))
+        most = self._room(ground)
+        shown = _wanted(facts) if (both := sum(self._needed(ground, max(missing)))) <= most else _only_rules(facts)
         line = Insert(
             before=ground.gap(layout),
-            text=told(_only_rules(facts), head, ground.meter.text(head) + rules, ground.meter.text),
+            text=told(shown, head, ground.meter.text(head) + min(both, most), ground.meter.text),
             label="notice",
             sources=sources_of(gone),
             facts=facts.to_json(),
@@ -77,33 +78,45 @@ class NoticeOf:
 
     def rules(self, ground: Ground, upto: int) -> int:
         """Give the size of telling all constraints that were said up to an exchange."""
-        return self._rules(ground)[upto] if ground.view.exchanges else 0
+        return self._needed(ground, upto)[0]
+
+    def _needed(self, ground: Ground, upto: int) -> tuple[int, int]:
+        """Give the sizes of telling all constraints, and the goal, that were said up to an exchange."""
+        if not ground.view.exchanges:
+            return 0, 0
+        if self._known is None or self._known[0] is not ground.view:
+            self._known = (ground.view, tuple(self._summed(ground)))
+        return self._known[1][upto]
 
     def _room(self, ground: Ground) -> int:
         return max(ground.room.high // SHARE, 0)
 
-    def _rules(self, ground: Ground) -> Sequence[int]:
-        """Give for each exchange what telling all constraints needs that were said up to it."""
-        if self._known is None or self._known[0] is not ground.view:
-            self._known = (ground.view, tuple(self._summed(ground)))
-        return self._known[1]
-
-    def _summed(self, ground: Ground) -> Iterator[int]:
-        before = Recorder().take(ground.view.carried).facts()
-        needed = _needed(self.constraints.applied(before), ground)
+    def _summed(self, ground: Ground) -> Iterator[tuple[int, int]]:
+        before = self.constraints.applied(Recorder().take(ground.view.carried).facts())
+        rules, goal = _size(_only_rules(before), ground), _size(_only_goal(before), ground)
         for exchange in ground.view.exchanges:
             if exchange.derived or exchange.role is Role.USER:
-                needed += _needed(Recorder(sources=self.sources).take([exchange]).facts(), ground)
-            yield needed
+                facts = Recorder(sources=self.sources).take([exchange]).facts()
+                rules += _size(_only_rules(facts), ground)
+                goal = goal or _size(_only_goal(facts), ground)
+            yield rules, goal
 
 
-def _needed(facts: Facts, ground: Ground) -> int:
-    """Give the size of telling the constraints among facts; a little more, because pieces can count less than their whole."""
-    if not facts.rules:
+def _size(facts: Facts, ground: Ground) -> int:
+    """Give the size of telling facts; a little more, because pieces can count less than their whole."""
+    if not facts.rules and facts.goal is None:
         return 0
     count = ground.meter.text
-    return count(told(_only_rules(facts), "", _ANY, count)) + count(" (+ 000 more)") + len(facts.rules)
+    return count(told(facts, "", _ANY, count)) + count(" (+ 000 more)") + len(facts.rules) + (facts.goal is not None)
+
+
+def _wanted(facts: Facts) -> Facts:
+    return replace(_only_rules(facts), goal=facts.goal)
 
 
 def _only_rules(facts: Facts) -> Facts:
     return Facts(rules=facts.rules, more={name: count for name, count in facts.more.items() if name == "rules"})
+
+
+def _only_goal(facts: Facts) -> Facts:
+    return Facts(goal=facts.goal)
