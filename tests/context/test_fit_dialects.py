@@ -176,6 +176,73 @@ def test_reasoning_goes_with_the_calls_it_led_to() -> None:
     assert all(kinds[at + 1] == "function_call" for at, kind in enumerate(kinds) if kind == "reasoning")
 
 
+def answered(number: int, *, sealed: int = 80, length: int = 400, plain: bool = False) -> list[dict[str, Any]]:
+    """A response as OpenAI gives it, every item with its id, and what its calls gave; reasoning is found by its id unless it is sealed.
+
+    Args:
+        number: Which of the responses it is.
+        sealed: How many characters of encrypted content the reasoning brings.
+        length: How many characters each call gave.
+        plain: Whether it has no reasoning.
+    """
+    opaque = {"encrypted_content": "b3BhcXVl" * (sealed // 8)} if sealed else {}
+    thought = {"type": "reasoning", "id": f"rs_{number}", "summary": [], **opaque}
+    call = {"type": "function_call", "id": f"fc_{number}", "call_id": f"c{number}", "name": "sh", "arguments": "{}"}
+    more = {"type": "custom_tool_call", "id": f"ctc_{number}", "call_id": f"d{number}", "name": "patch", "input": "*"}
+    said = {"type": "message", "id": f"msg_{number}", "role": "assistant", "status": "completed", "phase": "commentary"}
+    text = {"type": "output_text", "text": f"step {number}", "annotations": []}
+    return [
+        *([] if plain else [thought]),
+        said | {"content": [text]},
+        call,
+        {"type": "function_call_output", "call_id": f"c{number}", "output": PAGE[:length]},
+        more,
+        {"type": "custom_tool_call_output", "call_id": f"d{number}", "output": PAGE[:length]},
+    ]
+
+
+@pytest.mark.parametrize("policy", sorted(POLICIES))
+@pytest.mark.parametrize("sealed", [80, 0])
+def test_reasoning_that_the_provider_keeps_stays_where_it_is(policy: str, sealed: int) -> None:
+    """Nothing says that nothing is stored: a list with room comes back as it is, reasoning and references found by their ids too."""
+    items = [{"role": "user", "content": "go"}, *answered(1, sealed=sealed), *answered(2, sealed=sealed)]
+    items += [{"role": "user", "content": "and?"}, {"type": "item_reference", "id": "rs_3"}]
+    items += [{"type": "item_reference", "id": "msg_3"}, {"role": "user", "content": "go on"}]
+    fitted = fit(items, model="gpt-5.2", policy=policy, budget=100_000)
+    assert all(one is own for one, own in zip(fitted.messages, items, strict=True))
+    assert fitted.report.changes == ()
+
+
+@pytest.mark.parametrize("policy", ["palaver", "scheduled"])
+def test_what_reasoning_led_to_loses_its_id_with_it(policy: str) -> None:
+    """Reasoning of finished turns leaves, and all that it led to stays as it is but for the ids, which is told; the rest is untouched."""
+    items = [{"role": "user", "content": "go"}]
+    for number in range(10):
+        items += [*answered(number, sealed=6_000), {"role": "user", "content": f"ask {number}"}]
+    items += answered(10)
+    fitted = fit(items, model="gpt-5.2", policy=policy, budget=8_000)
+    own = {id(one) for one in items}
+    apart = [one for one in fitted.messages if id(one) not in own and "id" not in one and "output" not in one]
+    known = [{key: value for key, value in one.items() if key != "id"} for one in items if "id" in one]
+    assert len(apart) >= 9
+    assert all(one in known for one in apart)
+    assert sum(change.what == "id" for change in fitted.report.changes) == len(apart)
+    last = [one for one in fitted.messages[-6:] if "id" in one]
+    assert [id(one) for one in last] == [id(one) for one in items[-6:] if "id" in one]
+    assert faults("openai-responses", fitted) == []
+
+
+def test_a_reference_goes_with_the_reasoning_before_it() -> None:
+    """Reasoning that cannot stay takes the reference behind it along, which is nothing without its id; the report says so."""
+    thought = reasoning(1) | {"id": "no id of reasoning"}
+    items = [{"role": "user", "content": "go"}, thought, {"type": "item_reference", "id": "msg_1"}]
+    items += [{"role": "user", "content": "and?"}]
+    fitted = fit(items, model="gpt-5.2")
+    assert fitted.messages == [items[0], items[3]]
+    told = [(change.what, change.handle.seq) for change in fitted.report.changes if change.handle]
+    assert told == [("message", 1), ("message", 2)]
+
+
 def test_calls_of_geminis_without_ids_keep_their_responses() -> None:
     """Two calls of one name and no ids, of which a response is shortened: as many responses as calls, in order, and no id is made up."""
     fitted = fit(contents(12), model="gemini-3-pro", policy="offload", budget=3_500)
@@ -259,12 +326,42 @@ def test_a_list_of_two_dialects_is_refused() -> None:
         ([{"type": "function", "name": "sh", "parameters": SCHEMA}], "openai-responses"),
         ([{"functionDeclarations": [{"name": "sh", "parameters": SCHEMA}, {"name": "ls"}]}], "gemini"),
         ([{"type": "function", "function": {"name": "sh", "parameters": SCHEMA}}], "openai-chat"),
+        ([{"type": "custom", "custom": {"name": "sh", "description": "word " * 20}}], "openai-chat"),
+        ([{"type": "custom", "name": "sh", "description": "word " * 20}], "openai-responses"),
     ],
 )
 def test_tools_are_counted_in_every_dialect(tools: list[dict[str, Any]], name: str) -> None:
     """The schemas take room, wherever their interface writes them."""
     given = LISTS[name](1)
     assert fit(given, model=MODELS[name], tools=tools).tokens > fit(given, model=MODELS[name]).tokens + 10
+
+
+@pytest.mark.parametrize("name", ["openai-chat", "openai-responses"])
+def test_a_grammar_takes_its_room(name: str) -> None:
+    """What a custom tool is called with counts as many tokens as its grammar has, and one that is too large is infeasible."""
+    grammar = "start: item+\n" + "\n".join(f"rule_{number}: WORD number_{number}" for number in range(500))
+    said = {"syntax": "lark", "definition": grammar}
+    tool = (
+        {"type": "custom", "custom": {"name": "sh", "format": {"type": "grammar", "grammar": said}}}
+        if name == "openai-chat"
+        else {"type": "custom", "name": "sh", "format": {"type": "grammar", **said}}
+    )
+    given, size = LISTS[name](1), counter(MODELS[name]).text(grammar)
+    assert fit(given, model=MODELS[name], tools=[tool]).tokens >= fit(given, model=MODELS[name]).tokens + size
+    with pytest.raises(InfeasibleBudget) as caught:
+        fit(given, model=MODELS[name], tools=[tool], budget=size)
+    assert caught.value.breakdown["tools"] >= size
+
+
+def test_a_custom_tool_tells_its_interface() -> None:
+    """A list of texts alone is taken for that of the interface whose custom tools stand beside it."""
+    words = [{"role": "user", "content": "hi"}, {"text": "no message"}]
+    with pytest.raises(InvalidMessage) as caught:
+        fit(words, model="claude-opus-4-6", tools=[{"type": "custom", "custom": {"name": "sh"}}])
+    assert "read as that of openai-chat" in str(caught.value.hint)
+    with pytest.raises(InvalidMessage) as caught:
+        fit(words, model="claude-opus-4-6", tools=[{"type": "custom", "name": "sh"}])
+    assert "read as that of openai-responses" in str(caught.value.hint)
 
 
 # --- any list -----------------------------------------------------------------------------------------------------------------
@@ -319,6 +416,72 @@ _NAMES = st.sampled_from(sorted(set(POLICIES) - {"full"}))
 def test_any_list_of_responses_items_comes_back_valid(items: list[dict[str, Any]], policy: str, tokens: int) -> None:
     """Whatever the items are: a list that the strict validator takes, or an infeasible budget; the list given is as it was."""
     _comes_back_valid(items, "openai-responses", policy, tokens)
+
+
+_TURNS = st.lists(
+    st.one_of(
+        st.builds(
+            lambda sealed, length, plain, kept: (sealed, length, plain, kept),
+            st.sampled_from([0, 80, 3_000]),
+            st.sampled_from([8, 400, 3_000]),
+            st.booleans(),
+            st.frozensets(st.integers(0, 5)),
+        ),
+        st.sampled_from(["user", "developer", "reference"]),
+    ),
+    max_size=9,
+)
+
+
+def _numbered(turns: list[Any]) -> list[dict[str, Any]]:
+    """Give the items of the turns, each with an id of its own; of a response, those that are kept, all if none is."""
+    items: list[dict[str, Any]] = [{"role": "user", "content": "go"}]
+    for number, turn in enumerate(turns):
+        if turn == "reference":
+            items += [{"type": "item_reference", "id": f"{kind}_{number}"} for kind in ("rs", "msg")]
+        elif isinstance(turn, str):
+            items.append({"role": turn, "content": f"words {number}"})
+        else:
+            sealed, length, plain, kept = turn
+            found = answered(number, sealed=sealed, length=length, plain=plain)
+            items += [one for at, one in enumerate(found) if not kept or at in kept]
+    return [*items, {"role": "user", "content": "and now?"}]
+
+
+def _led(items: list[dict[str, Any]]) -> dict[str, str]:
+    """Give the id of the reasoning before each item of the model's that has an id, an empty one for none."""
+    found: dict[str, str] = {}
+    thought = ""
+    for item in items:
+        if item.get("role", "assistant") != "assistant":
+            thought = ""
+        elif str(item.get("id")).startswith("rs"):
+            thought = item["id"]
+        elif "id" in item:
+            found[item["id"]] = thought
+    return found
+
+
+@_FEW
+@given(turns=_TURNS, policy=st.sampled_from(sorted(POLICIES)), tokens=st.integers(60, 6_000))
+def test_what_has_an_id_has_its_reasoning_before_it(turns: list[Any], policy: str, tokens: int) -> None:
+    """Whatever leaves: each item that comes back with its id stands behind the reasoning that it stood behind, and no other item lost it."""
+    items = _numbered(turns)
+    try:
+        found = fit(items, model="gpt-5.2", policy=policy, budget=Budget.of_input(tokens))
+    except InfeasibleBudget:
+        return
+    before, after = _led(items), _led(found.messages)
+    assert {name: before[name] for name in after if before[name]} == {
+        name: after[name] for name in after if before[name]
+    }
+    assert len({one["id"] for one in found.messages if "id" in one}) == sum("id" in one for one in found.messages)
+    assert "store" not in str(found.report)
+    there = {one.get("id") for one in found.messages}
+    untold = {json.dumps({key: value for key, value in one.items() if key != "id"}): one.get("id") for one in items}
+    for one in found.messages:
+        lost = untold.get(json.dumps(one))
+        assert not (lost and "id" not in one and before.get(lost) in there)
 
 
 @_FEW

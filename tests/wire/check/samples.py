@@ -388,6 +388,17 @@ GEMINI_HISTORY: dict[str, Any] = {
 }
 
 
+RESPONSES_STORED: dict[str, Any] = {
+    "model": "gpt-5.2",
+    "input": [
+        {"type": "message", "role": "user", "content": "Name a bird."},
+        {"type": "reasoning", "id": "rs_1", "summary": []},
+        {"type": "item_reference", "id": "msg_1"},
+        {"type": "message", "role": "user", "content": "And another."},
+    ],
+}
+
+
 @dataclass(frozen=True)
 class Sample:
     """A request that is taken: by which profile, and whether only as the record of a conversation."""
@@ -409,6 +420,7 @@ SAMPLES = {
     "anthropic, history": Sample(profile("anthropic"), ANTHROPIC_HISTORY, as_history=True),
     "openai-chat": Sample(profile("openai-chat", CHAT["model"]), CHAT),
     "openai-responses": Sample(profile("openai-responses", RESPONSES["model"]), RESPONSES),
+    "openai-responses, stored": Sample(profile("openai-responses", "gpt-5.2"), RESPONSES_STORED),
     "gemini": Sample(profile("gemini", "gemini-3-pro"), GEMINI),
     "gemini, history": Sample(profile("gemini"), GEMINI_HISTORY, as_history=True),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +13,7 @@ from palaver.context.fitting.pieces import Piece
 from palaver.context.fitting.turns import Turns
 from palaver.errors import InvalidInput, InvalidMessage
 from palaver.log import ToolSpec
-from palaver.messages import Message, from_anthropic_dict, from_chat_dict
+from palaver.messages import Message, from_anthropic_dict
 
 __all__ = ["DIALECTS", "Dialect", "dialect", "tool_specs"]
 
@@ -31,6 +31,8 @@ class Dialect:
         turns: How it writes turns, where neighbours of one role are one message, results are the user's words, and the user speaks first;
             None where it does not.
         beside: What else a request must have, for its list to be judged.
+        unled: Gives, by place, the caller's items that can only be found with something that does not stay before them, as they can
+            stand without it; None for one that cannot. Takes his list and the places of what stays.
         alone: Whether a message means the same whatever stands before it in the list.
         system: Where the instructions stand in a request that is compiled; empty where they are messages.
     """
@@ -42,6 +44,9 @@ class Dialect:
     write: Callable[[Piece, Mapping[str, Any]], Iterator[dict[str, Any]]]
     turns: Turns | None = None
     beside: Mapping[str, Any] = field(default_factory=dict)
+    unled: Callable[[Sequence[Mapping[str, Any]], Collection[int]], Mapping[int, Mapping[str, Any] | None]] = (
+        lambda _items, _kept: {}
+    )
     alone: bool = True
     system: str = ""
 
@@ -88,14 +93,14 @@ DIALECTS: Mapping[str, Dialect] = MappingProxyType(
     {
         each.name: each
         for each in (
-            Dialect("openai-chat", "messages", _CHAT, lambda: from_chat_dict, chat.written),
+            Dialect("openai-chat", "messages", _CHAT, lambda: chat.read, chat.written),
             Dialect(
                 "openai-responses",
                 "input",
                 _CONTENT,
                 responses.reader,
                 responses.written,
-                beside={"store": False},
+                unled=responses.unled,
                 alone=False,
                 system="instructions",
             ),
@@ -176,7 +181,7 @@ def _signs(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, A
             yield from (_PARTS[kind] for kind in kinds if isinstance(kind, str) and kind in _PARTS)
     for tool in tools:
         yield from (_TOOLS[key] for key in _TOOLS if key in tool)
-        if tool.get("type") == "function":
+        if tool.get("type") in {"function", "custom"}:
             yield "openai-responses"
 
 
@@ -184,6 +189,7 @@ _TOOLS = MappingProxyType(
     {
         "input_schema": "anthropic",
         "function": "openai-chat",
+        "custom": "openai-chat",
         "functionDeclarations": "gemini",
         "function_declarations": "gemini",
     }
@@ -213,8 +219,8 @@ def _spec(tool: object) -> ToolSpec:
         raise InvalidInput(
             f"A {type(tool).__name__} is no tool's schema.", hint="Pass the dicts that the provider gets."
         )
-    inner = tool.get("function")
-    said: Mapping[str, Any] = inner if isinstance(inner, Mapping) else tool
+    inner = (tool.get(key) for key in ("function", "custom"))
+    said: Mapping[str, Any] = next((each for each in inner if isinstance(each, Mapping)), tool)
     schema = next((said[key] for key in _SCHEMAS if key in said), None)
     return ToolSpec(
         name=str(said.get("name") or said.get("type") or ""),
@@ -223,4 +229,5 @@ def _spec(tool: object) -> ToolSpec:
     )
 
 
-_SCHEMAS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
+_SCHEMAS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema", "format")
+"""Where a tool says what it is called with; the last is that of a custom tool, which may hold a grammar."""

@@ -7,7 +7,7 @@ words alone; and at last the whole list as `wire.compile` writes it, which is al
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
@@ -26,6 +26,7 @@ from palaver.wire import compile as compiled
 __all__ = ["Source", "output", "reread"]
 
 _Dict = dict[str, Any]
+_Unled = Mapping[int, Mapping[str, Any] | None]
 _PLACE = re.compile(r"(?:messages|input|contents)\[(\d+)\]")
 
 
@@ -59,7 +60,8 @@ class _Made:
 
     Attributes:
         message: The message.
-        index: The place in the caller's list of the message that it is, the very object; None for one that was made.
+        index: The place in the caller's list of the message that it is, the very object or all of it but its id; None for one that was
+            made.
     """
 
     message: Mapping[str, Any]
@@ -82,10 +84,12 @@ def output(source: Source, view: View) -> tuple[list[Any], str, tuple[Change, ..
     changes: list[Change] = []
     while True:
         leading = () if source.dialect.turns else _leading(source, beside, refused)
-        made = [*leading, *_made(source, split, refused)]
+        own = frozenset(piece.index for piece in split if piece.own and piece.index is not None) - refused
+        unled = source.dialect.unled(source.given, own)
+        made = [*leading, *_made(source, split, own, unled)]
         faults = _faults(source, made) if made else {-1: "it would have been empty"}
         if not faults:
-            return [each.message for each in made], system, (*changes, *_kept(source, made))
+            return [each.message for each in made], system, (*changes, *_apart(unled), *_kept(source, made))
         again = {index: why for index, why in _to_write(made, faults).items() if index not in refused}
         if not again:
             return _compiled(source, view, next(iter(faults.values())))
@@ -128,8 +132,8 @@ def _text(block: Block) -> str:
     return block.content.content if isinstance(block.content, TextContent) else ""
 
 
-def _made(source: Source, split: Sequence[Piece], refused: frozenset[int]) -> Iterator[_Made]:
-    made = _written(source, split, refused)
+def _made(source: Source, split: Sequence[Piece], own: Collection[int], unled: _Unled) -> Iterator[_Made]:
+    made = _written(source, split, own, unled)
     turns = source.dialect.turns
     if turns is None:
         yield from made
@@ -138,13 +142,24 @@ def _made(source: Source, split: Sequence[Piece], refused: frozenset[int]) -> It
         yield _Made(message, index)
 
 
-def _written(source: Source, split: Sequence[Piece], refused: frozenset[int]) -> Iterator[_Made]:
+def _written(source: Source, split: Sequence[Piece], own: Collection[int], unled: _Unled) -> Iterator[_Made]:
     for piece in split:
-        if piece.own and piece.index is not None and piece.index not in refused:
-            yield _Made(source.given[piece.index], piece.index)
+        if piece.index is not None and piece.index in own:
+            message = unled.get(piece.index, source.given[piece.index])
+            if message is not None:
+                yield _Made(message, piece.index)
             continue
-        own = {} if piece.index is None else source.given[piece.index]
-        yield from map(_Made, source.dialect.write(piece, own))
+        said = {} if piece.index is None else source.given[piece.index]
+        yield from map(_Made, source.dialect.write(piece, said))
+
+
+def _apart(unled: _Unled) -> Iterator[Change]:
+    """Tell which of the caller's own items stand without their ids, or not at all, because their reasoning does not stay."""
+    for index, item in unled.items():
+        what = "message" if item is None else "id"
+        yield Change(
+            Handle(LIST, index), what, How.DROPPED, "the provider looks for the reasoning before it, which is left out"
+        )
 
 
 def _faults(source: Source, made: Sequence[_Made]) -> Mapping[int, str]:

@@ -6,7 +6,7 @@ Source: platform.openai.com/docs/api-reference/responses/create, ``input``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from palaver.context.fitting.pieces import Piece
@@ -29,14 +29,15 @@ from palaver.messages.parts import part_of, result_of
 from palaver.view import Block
 from palaver.wire.words import from_harness, left_out
 
-__all__ = ["ITEMS", "reader", "written"]
+__all__ = ["ITEMS", "reader", "unled", "written"]
 
 _Dict = dict[str, Any]
 
 _CALL, _OUTPUT, _REASONING = "function_call", "function_call_output", "reasoning"
 _CUSTOM, _CUSTOM_OUTPUT = "custom_tool_call", "custom_tool_call_output"
+_REFERENCE = "item_reference"
 
-ITEMS = frozenset({_CALL, _OUTPUT, _CUSTOM, _CUSTOM_OUTPUT, _REASONING, "message", "item_reference"})
+ITEMS = frozenset({_CALL, _OUTPUT, _CUSTOM, _CUSTOM_OUTPUT, _REASONING, "message", _REFERENCE})
 """Types of items that messages of other interfaces do not have; those of the provider's own tools besides end in `_call`."""
 
 
@@ -88,6 +89,34 @@ def _said(kind: str, item: Mapping[str, Any]) -> Content:
         said = "\n\n".join(text for text in texts if isinstance(text, str))
         return ThinkingContent(said, provider="openai", artefact=dict(item))
     return UnknownContent(type=kind, **{key: value for key, value in item.items() if key != "type"})
+
+
+def unled(items: Sequence[Mapping[str, Any]], kept: Collection[int]) -> Mapping[int, Mapping[str, Any] | None]:
+    """Give the items that stay without the reasoning that led to them, as they can stand then: without their ids.
+
+    An id is looked up, and what it names is refused «without its required 'reasoning' item» (continuedev/continue#10018). Reasoning
+    leads to what the model says up to its next reasoning, or to words of the user's: calls of one response may stand with their
+    outputs between them. A reference is nothing without its id.
+
+    Args:
+        items: The caller's list.
+        kept: The places of the items that stay as they are.
+    """
+    found: dict[int, Mapping[str, Any] | None] = {}
+    led = True
+    for index, item in enumerate(items):
+        kind = item.get("type") or "message"
+        if kind == _REASONING or (kind == _REFERENCE and str(item.get("id")).startswith("rs")):
+            led = index in kept
+        elif kind == "message" and item.get("role") != "assistant":
+            led = True
+        elif led or index not in kept or item.get("id") is None:
+            continue
+        elif kind == _REFERENCE:
+            found[index] = None
+        elif kind == "message" or kind.endswith("_call"):
+            found[index] = {key: value for key, value in item.items() if key != "id"}
+    return found
 
 
 def written(piece: Piece, own: Mapping[str, Any]) -> Iterator[_Dict]:

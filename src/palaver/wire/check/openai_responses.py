@@ -94,14 +94,15 @@ def _reasoning(subject: Subject) -> Iterator[Violation]:
     """Check that each reasoning item is followed by what it led to, at once.
 
     «Item 'rs_…' of type 'reasoning' was provided without its required following item»: vercel/ai#7099. What follows is the
-    model's own: its message or a call. Several in a row are refused too (UKGovernmentBEIS/inspect_ai#1990).
+    model's own: its message or a call, or a reference, of which only the provider knows to what. Several in a row are refused too
+    (UKGovernmentBEIS/inspect_ai#1990).
     """
     items = list(_items(subject.body))
     for item, after in zip(items, [*items[1:], Place(None)], strict=False):
         if _kind(item) != "reasoning":
             continue
         spoken = _kind(after) == "message" and after["role"].text == "assistant"
-        if not spoken and not _kind(after).endswith("_call"):
+        if not spoken and not _kind(after).endswith(("_call", "item_reference")):
             yield item["type"].breaks(Rule.REASONING_FOLLOW, "reasoning must be followed by what it led to")
 
 
