@@ -15,6 +15,7 @@ data for the model and never one of these; a broken invariant of palaver itself 
     │   ├── InvalidHandle                a handle that is not spelt like one
     │   ├── MemoryFull                   more than a block, a file or an archive may hold
     │   ├── UnsupportedTranscript        a file in no known format
+    │   ├── PolicyFailed                 a policy or context manager that raised
     │   ├── InvalidBundle                a bundle whose frames or sums are wrong
     │   └── InvalidConfig                a configuration: its file, line and key, and what is close
     ├── NotFound (KeyError)              the caller named something that is not there
@@ -117,6 +118,7 @@ __all__ = [
     "NotReproducible",
     "PalaverError",
     "ParseError",
+    "PolicyFailed",
     "ProviderDown",
     "ProviderError",
     "RateLimited",
@@ -277,6 +279,19 @@ class UnsupportedTranscript(InvalidInput):
         self.path = path
         self.why = why
         self.tried = tuple(tried)
+
+
+class PolicyFailed(InvalidInput):
+    """The policy or context manager that records call ``policy`` raised ``error`` when it was asked what to change. Nothing was written."""
+
+    hint = "Mend the policy, or name another one."
+
+    def __init__(self, policy: str, error: Exception, *, hint: str = "") -> None:
+        """Say which policy, and what it raised."""
+        said = f"{type(error).__name__}: {error}".rstrip(".: ")
+        super().__init__(f"The policy {policy!r} raised {said}.", hint=hint)
+        self.policy = policy
+        self.error = error
 
 
 class InvalidBundle(InvalidInput):

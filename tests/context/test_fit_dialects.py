@@ -314,7 +314,7 @@ def test_instructions_in_a_list_survive_its_being_written_anew(role: str, call: 
 def test_a_list_of_two_dialects_is_refused() -> None:
     """A message whose words stand where the list's dialect has none is named, and never taken for an empty one."""
     mixed = [{"role": "user", "content": "hi"}, {"role": "user", "parts": [{"text": "IMPORTANT"}]}]
-    with pytest.raises(InvalidMessage, match="Item 0 of the messages has no content"):
+    with pytest.raises(InvalidMessage, match="Item 0 of the messages has no parts"):
         fit(mixed, model="gemini-3-pro")
     with pytest.raises(InvalidMessage, match="Item 1 of the messages has no content"):
         fit(mixed, model="gpt-5.2", dialect_name="openai-responses")

@@ -22,6 +22,7 @@ from palaver.agent.streaming import TurnStream
 from palaver.agent.tracing import Tracer, Untraced
 from palaver.agent.turn import read_turn
 from palaver.context import FullContext, Policy
+from palaver.context.registry import require_policy
 from palaver.errors import DecisionNeeded, InvalidInput, PalaverError
 from palaver.messages import APITypes, Message, ToolMessage
 from palaver.models import Provider
@@ -110,6 +111,7 @@ class Agent(Hearing):
         retry: Retry | None = None,
         tracer: Tracer | None = None,
     ) -> None:
+        require_policy(context_manager, "context_manager")
         super().__init__(name, system_prompt, store, runtime)
         self.model = _named(model)
         self.llm_invoker = ProviderInvoker(llm_invoker) if isinstance(llm_invoker, Provider) else llm_invoker

@@ -18,6 +18,7 @@ from palaver.errors import (
     Conflict,
     InfeasibleBudget,
     InvalidInput,
+    PolicyFailed,
     StoreError,
     UnknownPolicy,
 )
@@ -142,7 +143,8 @@ def first_line(text: str) -> str:
 
 async def policy_failed(run: Run, cause: Fired, error: Exception) -> None:
     """Have the log say that a policy of the caller's raised, or gave what is no plan; once in a call of the agent, however often it does."""
-    await record_once(run, cause, f"the policy raised {type(error).__name__}: {first_line(str(error))}")
+    fault = error.error if isinstance(error, PolicyFailed) else error
+    await record_once(run, cause, f"the policy raised {type(fault).__name__}: {first_line(str(fault))}")
 
 
 async def record_once(run: Run, cause: Fired, why: str) -> None:

@@ -15,7 +15,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from palaver.cli.lab_evidence import say_evidence
 from palaver.cli.lab_report import as_data, reported, say
-from palaver.cli.lab_table import FAULTS, say_table
+from palaver.cli.lab_table import FAULTS, say_problems, say_table
 from palaver.cli.options import JsonOption
 from palaver.cli.outcome import Exit
 from palaver.cli.printing import print_json
@@ -229,8 +229,12 @@ def _compare(settings: Settings, to: _Output, *, resume: bool, json: bool) -> in
             found = run_lab(settings, folder, resume=resume, progress=far)
         replayed = any(row.sessions or row.failed for row in found.rows)
         made = reported(folder, to.report, png=to.png) if to.report is not None and replayed else None
-    _say(found, made, to.folder, json=json)
-    if not replayed and not any(row.status == "invalid" for row in found.rows):
+    nothing = not replayed and not any(row.status == "invalid" for row in found.rows)
+    if nothing and not json:
+        say_problems(found)
+    else:
+        _say(found, made, to.folder, json=json)
+    if nothing:
         raise InvalidInput("No session with a model call was found.", hint="`palaver doctor PATH` says what a file is.")
     faults = any(problem.kind in FAULTS for problem in found.problems)
     return Exit.FOUND if faults or (made is not None and made[0].left_out) else Exit.OK

@@ -12,7 +12,7 @@ from palaver.cli.surroundings import errors, output, visible
 from palaver.lab import COMPARED, DEFAULT, EVIDENCE_FRONT, FRONT, PolicyRow, Problem, Run, Score, Table, short_names
 from palaver.plurals import counted
 
-__all__ = ["FAULTS", "place_of", "say_table"]
+__all__ = ["FAULTS", "place_of", "say_problems", "say_table"]
 
 _PROBLEMS = 12
 """Problems of one kind that are told; --json and the folder have all."""
@@ -46,7 +46,7 @@ def say_table(found: Table, out: Path | None) -> None:
         )
     for text in run.assumptions:
         console.print(f"  {text}")
-    _problems(found)
+    say_problems(found)
     if out is not None:
         console.print(f"Results: {out}")
 
@@ -155,7 +155,7 @@ def _said(score: Score, form: str, *, interval: bool) -> str:
     return said
 
 
-def _problems(found: Table) -> None:
+def say_problems(found: Table) -> None:
     """Say what a reader must know: faults one by one, and what is missing in recordings as counts."""
     console = errors()
     kinds = Counter(problem.kind for problem in found.problems)

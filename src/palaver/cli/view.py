@@ -170,7 +170,7 @@ def _seen(
     view: View, model: str, by: str | None, budget: int | None, known: tuple[Ledger | None, Rates | None] = (None, None)
 ) -> _Seen:
     info = model_info(model)
-    if budget is None and not info.known:
+    if by is not None and budget is None and not info.known:  # where no policy acts, no window counts
         errors().print(info.warning, style="yellow")
     manager = policy(by or (_WHOLE if budget is None else DEFAULT_POLICY), model)
     if not isinstance(manager, ContextPolicy):

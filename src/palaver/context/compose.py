@@ -24,7 +24,7 @@ from palaver.context.record.carried import carried
 from palaver.context.record.notice_of import NoticeOf
 from palaver.context.record.running import SHARE, carrying, holding, line_for, released, standing
 from palaver.context.stating import within_room
-from palaver.errors import InfeasibleBudget, InvalidInput
+from palaver.errors import InfeasibleBudget, InvalidInput, PalaverError, PolicyFailed
 from palaver.tokens import Budget, Counter, Rates
 from palaver.view import Insert, Plan, Reason, View, apply, inserted
 
@@ -126,6 +126,7 @@ def compose(
     Raises:
         InfeasibleBudget: What must be sent is larger than the budget; the error has the breakdown.
         InvalidInput: What the policy gave is no plan, or none for this view.
+        PolicyFailed: The policy raised.
     """
     books = (ledger or Ledger(meter=Meter(counter))).reading(view)
     room = budget if books.anchor is None else books.anchor.within(budget, books.meter)
@@ -322,8 +323,14 @@ def _planned(view: View, policy: Planner, budget: Budget, books: Ledger, prices:
 
     Raises:
         InvalidInput: It gave something else, such as None where the return was forgotten.
+        PolicyFailed: It raised what is none of palaver's own errors.
     """
-    plan: object = policy.plan(view, books, budget, prices)
+    try:
+        plan: object = policy.plan(view, books, budget, prices)
+    except PalaverError:
+        raise
+    except Exception as error:
+        raise PolicyFailed(policy.name, error) from error
     if not isinstance(plan, Plan):
         raise InvalidInput(
             f"The policy {policy.name!r} gave a {type(plan).__name__}, not a plan.",

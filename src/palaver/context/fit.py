@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index as place_of
+from reprlib import repr as shortened
 from types import MappingProxyType
-from typing import Any
+from typing import Any, SupportsIndex
 
 from palaver.context.compose import Composed, compose
-from palaver.context.fitting.dialect import Dialect, dialect, tool_specs
+from palaver.context.fitting.dialect import DIALECTS, Dialect, dialect, tool_specs
 from palaver.context.fitting.given import dicts_of, items_of
 from palaver.context.fitting.listing import LIST, listed
 from palaver.context.fitting.output import Source, output, reread
@@ -117,14 +119,15 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
     Raises:
         InvalidMessage: One of the messages is none; the error says which.
         InvalidInput: Another argument cannot be used, or no message says anything.
+        PolicyFailed: The policy raised.
         InfeasibleBudget: What must be sent is larger than the budget; the error has the breakdown.
     """
+    _require_texts(model, dialect_name)
     items = items_of(messages)
+    _require_finite(items, "messages")
     given = dicts_of(items)
-    schemas = tuple(tools or ())
+    schemas = _schemas(tools)
     said = dialect(dialect_name, given, schemas, model)
-    for index, message in enumerate(given):
-        said.require(message, index)
     reader = said.reader()
     read = tuple(_read(reader, message, index) for index, message in enumerate(given))
     before = listed(read, system=_text(system), tools=tool_specs(schemas), pinned=_places(pinned, len(given)))
@@ -134,7 +137,7 @@ def fit(  # noqa: PLR0913 - what a request is made of, and how it is to be fitte
             hint="Give at least one message with words, a call or a result.",
         )
     source = Source(given, read, before, said, profile(said.name, model), model, foreign=_foreign(said, model))
-    meter = Meter(counter or counter_of(model))
+    meter = Meter(_counter(counter, model))
     manager = _manager(policy, model)
 
     def written(room: Budget) -> _Written:
@@ -204,6 +207,64 @@ _TRIES = 4
 """How often the view is made smaller by what writing added: what is added depends on what is left, and hardly on how much."""
 
 
+def _require_texts(model: object, dialect_name: object) -> None:
+    """Insist that the model and the dialect are named by texts."""
+    if not isinstance(model, str):
+        raise InvalidInput(f"The model is {shortened(model)}.", hint="Give its name, such as 'gpt-5'.")
+    if dialect_name is not None and not isinstance(dialect_name, str):
+        raise InvalidInput(
+            f"The dialect_name is {shortened(dialect_name)}.", hint=f"Give one of {', '.join(DIALECTS)}, or None."
+        )
+
+
+def _require_finite(items: Sequence[object], argument: str) -> None:
+    """Insist that nothing contains itself: what reads it would come to no end."""
+    for index, item in enumerate(items):
+        left = [(item, 0)]
+        while left:
+            value, depth = left.pop()
+            if depth > _DEEPEST:
+                raise InvalidInput(
+                    f"Item {index} of the {argument} contains itself, or has more than {_DEEPEST} levels.",
+                    hint="Pass what can be written as JSON.",
+                )
+            if isinstance(value, Mapping):
+                left.extend((each, depth + 1) for each in value.values())
+            elif isinstance(value, list | tuple):
+                left.extend((each, depth + 1) for each in value)
+
+
+_DEEPEST = 200
+"""Levels of an item that are read: twice what any value of a message may have, and no more than the interpreter can follow."""
+
+
+def _schemas(tools: object) -> tuple[Mapping[str, Any], ...]:
+    """Give the tools' schemas, each of them a dict."""
+    hint = "Pass a list of the dicts that the provider gets."
+    if tools is None:
+        return ()
+    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Iterable):
+        raise InvalidInput(f"The tools are {shortened(tools)}, not a list.", hint=hint)
+    schemas = tuple(tools)
+    for index, schema in enumerate(schemas):
+        if not isinstance(schema, Mapping):
+            raise InvalidInput(f"Item {index} of the tools is {shortened(schema)}, no tool's schema.", hint=hint)
+    _require_finite(schemas, "tools")
+    return schemas
+
+
+def _counter(given: Counter | None, model: str) -> Counter:
+    """Give what counts: what was given, or the model's own."""
+    if given is None:
+        return counter_of(model)
+    if not (hasattr(given, "family") and callable(getattr(given, "text", None))):
+        raise InvalidInput(
+            f"The counter is {shortened(given)}.",
+            hint="Give a palaver.tokens.Counter: an object with `family` and `text()`.",
+        )
+    return given
+
+
 def _read(reader: Callable[..., Message], message: Mapping[str, Any], index: int) -> Message:
     try:
         return reader(message, id=f"message-{index}", timestamp=0.0)
@@ -249,8 +310,15 @@ def _with(system: Any, more: str) -> Any:  # noqa: ANN401 - as it was given
     return f"{system}\n\n{more}" if system else more
 
 
-def _places(pinned: Iterable[int], length: int) -> tuple[int, ...]:
-    places = tuple(pinned)
+def _places(pinned: object, length: int) -> tuple[int, ...]:
+    """Give the places of what is pinned, each of them in the list."""
+    given = tuple(pinned) if isinstance(pinned, Iterable) else (None,)
+    if not all(isinstance(place, SupportsIndex) for place in given):
+        raise InvalidInput(
+            f"What is pinned is {shortened(pinned)}.",
+            hint="Give a list of places in the list of messages, counted from 0, such as [0].",
+        )
+    places = tuple(map(place_of, given))
     outside = [place for place in places if not 0 <= place < length]
     if outside:
         raise InvalidInput(f"Message {outside[0]} is pinned, and the list has {length}.")

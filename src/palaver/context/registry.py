@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
+from reprlib import repr as shortened
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from palaver.context.presets.palaver import Palaver
 from palaver.errors import InvalidInput, UnknownPolicy
 from palaver.prompts import Runtime
 
-__all__ = ["DEFAULT_POLICY", "POLICIES", "policy"]
+__all__ = ["DEFAULT_POLICY", "POLICIES", "policy", "require_policy"]
 
 _OWN: tuple[type[Policy], ...] = (
     DefaultContextManager,
@@ -50,9 +51,15 @@ def policy(
         UnknownPolicy: There is none of that name; the error has close matches.
         InvalidInput: The configuration is none.
     """
+    require_policy(config, "policy")
     if config is None or isinstance(config, ContextManager):
         return config
     words = {"type": config} if isinstance(config, str) else dict(config)
+    if words and "type" not in words:
+        raise InvalidInput(
+            f"The policy's configuration has no 'type'; its keys: {', '.join(map(repr, words))}.",
+            hint=f"Name the policy with 'type'. Policies: {', '.join(POLICIES)}.",
+        )
     name = words.pop("type", None)
     if name is None or name == "null":
         return None
@@ -60,6 +67,29 @@ def policy(
         raise InvalidInput(f"{name!r} is no policy.", hint=f"Policies: {', '.join(POLICIES)}.")
     made: ContextManager = _named(name, runtime)(**({"model_name": model} | words))
     return made
+
+
+def require_policy(given: object, argument: str) -> None:
+    """Insist that something may stand where a policy is meant; whether there is one of its name is not looked at.
+
+    Args:
+        given: What stands there.
+        argument: The argument, as errors name it.
+
+    Raises:
+        InvalidInput: It is neither a name nor a configuration nor a context manager.
+    """
+    if given is None or isinstance(given, str | ContextManager | Mapping):
+        return
+    if isinstance(given, type) and issubclass(given, ContextManager):
+        raise InvalidInput(
+            f"The {argument} is the class {given.__name__}, not an object of it.",
+            hint=f"Give an object: {given.__name__}().",
+        )
+    raise InvalidInput(
+        f"The {argument} is {shortened(given)}.",
+        hint="Give a name such as 'palaver', a configuration with 'type', or an object whose class is a Policy or ContextManager.",
+    )
 
 
 def _named(name: str, runtime: Runtime | None) -> type[Any]:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from palaver.context import ContextManager, Meter
+from palaver.errors import PolicyFailed
 from palaver.testing.conversations import Step, played
 from palaver.testing.holding import hold, stable
 from palaver.tokens import Budget, counter
@@ -48,7 +49,8 @@ def examined(policy: Callable[[], ContextManager], model: str, *, seed: int = 0)
             except AssertionError as error:
                 _add(broken, _said(error))
             except (Exception, SystemExit) as error:  # noqa: BLE001 - a policy is anybody's code: what it raises is what is wrong with it
-                _add(broken, f"it raises {type(error).__name__}: {error}")
+                fault = error.error if isinstance(error, PolicyFailed) else error
+                _add(broken, f"it raises {type(fault).__name__}: {fault}")
     return tuple(broken.values())
 
 

@@ -50,16 +50,23 @@ class Dialect:
     alone: bool = True
     system: str = ""
 
-    def require(self, message: Mapping[str, Any], index: int) -> None:
-        """Insist that a message is written in this dialect: one whose words stand elsewhere would be taken for an empty one.
+    def require(self, messages: Sequence[Mapping[str, Any]], why: str) -> None:
+        """Insist that all messages are written in this dialect: one whose words stand elsewhere would be taken for an empty one.
+
+        Args:
+            messages: The messages.
+            why: What the list is taken for this dialect's for, as errors say it; empty where nothing in it speaks for one.
 
         Raises:
-            InvalidMessage: It has none of the keys that hold what is said.
+            InvalidMessage: One has none of the keys that hold what is said.
         """
-        if not self.says & message.keys() and not (self.key == "input" and isinstance(message.get("type"), str)):
-            keys = ", ".join(map(str, message)) or "none"
-            said = f"Item {index} of the messages has no content; its keys: {keys}."
-            raise InvalidMessage(said, hint=f"The list is read as that of {self.name}. {WANTED}")
+        for index, message in enumerate(messages):
+            if not self.says & message.keys() and not (self.key == "input" and isinstance(message.get("type"), str)):
+                keys = ", ".join(map(str, message)) or "none"
+                wanted = "content" if "content" in self.says else ", ".join(self.says)
+                said = f"Item {index} of the messages has no {wanted}; its keys: {keys}."
+                because = f": {why}" if why else ""
+                raise InvalidMessage(said, hint=f"The list is read as that of {self.name}{because}. {WANTED}")
 
     def by_model(self, message: Mapping[str, Any]) -> bool:
         """Tell whether a message is the model's."""
@@ -152,37 +159,46 @@ def dialect(
 
     Raises:
         InvalidInput: There is no dialect of that name.
+        InvalidMessage: One of the messages is not written in it.
     """
-    if name is not None:
-        if name not in DIALECTS:
-            raise InvalidInput(f"There is no dialect {name!r}.", hint=f"Dialects: {', '.join(DIALECTS)}.")
-        return DIALECTS[name]
+    if name is not None and name not in DIALECTS:
+        raise InvalidInput(f"There is no dialect {name!r}.", hint=f"Dialects: {', '.join(DIALECTS)}.")
     usual = "anthropic" if "claude" in model.lower() else "openai-chat"
     if any(message.get("role") in _INSTRUCTED for message in messages):
         usual = "openai-chat"
-    return DIALECTS[next(_signs(messages, tools), usual)]
+    found, why = (name, "dialect_name says so") if name else next(_told(messages, tools), (usual, ""))
+    said = DIALECTS[found]
+    said.require(messages, why)
+    return said
 
 
-def _signs(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for message in messages:
-        kind = message.get("type")
-        if (
-            isinstance(kind, str)
-            and (kind in responses.ITEMS or kind.endswith("_call"))
-            and "stop_reason" not in message
-        ):
-            yield "openai-responses"
-        yield from (_KEYS[key] for key in message if message[key] is not None and key in _KEYS)
-        if message.get("role") in _ROLES:
-            yield _ROLES[message["role"]]
-        content = message.get("content")
-        if isinstance(content, list | tuple):
-            kinds = (part.get("type") for part in content if isinstance(part, Mapping))
-            yield from (_PARTS[kind] for kind in kinds if isinstance(kind, str) and kind in _PARTS)
-    for tool in tools:
-        yield from (_TOOLS[key] for key in _TOOLS if key in tool)
-        if tool.get("type") in {"function", "custom"}:
-            yield "openai-responses"
+def _told(messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Give the dialects that something in a request speaks for, each with what that is."""
+    for index, message in enumerate(messages):
+        yield from ((sign, f"item {index} is written so") for sign in _signs(message))
+    for index, tool in enumerate(tools):
+        yield from ((sign, f"item {index} of the tools is written so") for sign in _tool_signs(tool))
+
+
+def _signs(message: Mapping[str, Any]) -> Iterator[str]:
+    """Give the dialects that a message speaks for."""
+    kind = message.get("type")
+    if isinstance(kind, str) and (kind in responses.ITEMS or kind.endswith("_call")) and "stop_reason" not in message:
+        yield "openai-responses"
+    yield from (_KEYS[key] for key in message if message[key] is not None and key in _KEYS)
+    if message.get("role") in _ROLES:
+        yield _ROLES[message["role"]]
+    content = message.get("content")
+    if isinstance(content, list | tuple):
+        kinds = (part.get("type") for part in content if isinstance(part, Mapping))
+        yield from (_PARTS[kind] for kind in kinds if isinstance(kind, str) and kind in _PARTS)
+
+
+def _tool_signs(tool: Mapping[str, Any]) -> Iterator[str]:
+    """Give the dialects that a tool's schema speaks for."""
+    yield from (_TOOLS[key] for key in _TOOLS if key in tool)
+    if tool.get("type") in {"function", "custom"}:
+        yield "openai-responses"
 
 
 _TOOLS = MappingProxyType(
