@@ -314,6 +314,14 @@ def test_view_leaves_out_under_a_budget_and_says_what(stocked: Palaver) -> None:
     assert "palaver recall" in words.err
 
 
+def test_a_window_that_nobody_knows_is_told_where_it_counts(stocked: Palaver) -> None:
+    """A view that shows everything has no use for the model's window; a policy that goes by it has."""
+    assert "is not known" not in stocked("view", "talk", "--model", "scripted").err
+    assert (
+        "The window of 'scripted' is not known" in stocked("view", "talk", "--model", "scripted", "--policy", "pi").err
+    )
+
+
 def test_every_place_that_a_view_names_is_recalled(palaver: Palaver) -> None:
     """A run of entries that was left out is brought back entry by entry, by the words that named it, also those of the Markdown."""
     session = Claude()
