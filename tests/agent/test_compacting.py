@@ -415,12 +415,18 @@ def found(request: Request) -> str:
     return str(re.findall(r"[0-9a-f]{12}:\d+(?:-\d+|:\d+)?", text)[0])
 
 
+def behind(handle: str) -> str:
+    """Give the handle of the entry behind another one's: the goal is told where it left, the answer to it is not."""
+    dialog, seq = handle.replace("-", ":").split(":")[:2]
+    return f"{dialog}:{int(seq) + 1}"
+
+
 def recalling() -> list[Any]:
     """Give the script of a model that overflows, looks what is gone, reads it and answers."""
     answers: list[Any] = [OVERFLOW, calling("list_omitted")]
-    look: Callable[[Request], object] = lambda request: calling("recall", handle=found(request), limit=500)  # noqa: E731 - an answer of a script
+    look: Callable[[Request], object] = lambda request: calling("recall", handle=behind(found(request)), limit=500)  # noqa: E731 - an answer of a script
     tell: Callable[[Request], object] = lambda request: {  # noqa: E731 - the same
-        "text": re.findall(r"question \d+", str(request.body["messages"][-1]["content"]))[0]
+        "text": re.findall(r"answer \d+", str(request.body["messages"][-1]["content"]))[0]
     }
     return [*answers, look, tell]
 
@@ -429,11 +435,11 @@ def test_an_agent_overflows_compacts_lists_recalls_and_answers() -> None:
     """End to end over the real loop: the answer names what only the recalled text holds; every step is durable."""
     agent, provider = scripted(recalling(), tools=tools_for("palaver"))
     talkative(agent)
-    agent.receive("What was my first question?")
-    assert agent.respond().content == "question 0"
+    agent.receive("What was your first answer?")
+    assert agent.respond().content == "answer 0"
     assert "compaction" in kinds(agent.current_dialog)
-    assert not any("question 0" in str(content) for _, content in sent(provider.requests[1]))
-    assert 'trust="human"' in str(provider.requests[3].body["messages"][-1]["content"])
+    assert not any("answer 0" in str(content) for _, content in sent(provider.requests[1]))
+    assert 'trust="model"' in str(provider.requests[3].body["messages"][-1]["content"])
 
 
 def test_a_model_compacts_itself_when_a_part_is_done_with() -> None:
