@@ -123,7 +123,7 @@ def test_the_policy_that_leaves_nothing_out_gives_way_in_the_log(words: dict[str
 def test_without_figures_it_is_measured_by_what_was_sent(limit: bool, asked: bool) -> None:
     """A limit alone stands against our count of what was sent; nothing said, it is half of that: never a share of the log."""
     window = Window(limit=limit, asked=asked)
-    agent = agent_of(window, context_manager="default", budget=2_400)
+    agent = agent_of(window, context_manager="default", budget=3_600)
     talkative(agent, 30)
     agent.receive("go")
     assert agent.respond().content == "ok"

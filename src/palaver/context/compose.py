@@ -329,7 +329,7 @@ def _planned(view: View, policy: Planner, budget: Budget, books: Ledger, prices:
         plan: object = policy.plan(view, books, budget, prices)
     except PalaverError:
         raise
-    except Exception as error:
+    except Exception as error:  # a policy is anybody's code, and may raise anything
         raise PolicyFailed(policy.name, error) from error
     if not isinstance(plan, Plan):
         raise InvalidInput(
