@@ -24,6 +24,7 @@ from palaver.models import Event, ScriptedProvider, ToolCallDelta
 from palaver.tools import CallContext, portal, tool
 from palaver.wire import Request
 from tests.agent.helper import MODEL, QUICK, both, calling, entries, kinds, roles, scripted, sent
+from tests.threads import WAIT
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -435,8 +436,9 @@ def test_another_agent_does_not_take_over_what_this_process_answers() -> None:
 def test_no_thread_is_left_behind() -> None:
     """The synchronous face ends its loop and its thread when it is told to, and begins anew when it is needed."""
 
-    def ours() -> list[str]:
-        return [thread.name for thread in threading.enumerate() if "palaver" in thread.name or "AnyIO" in thread.name]
+    def ours() -> list[threading.Thread]:
+        mine = (one for one in threading.enumerate() if "palaver" in one.name or "AnyIO" in one.name)
+        return [one for one in mine if one.name != "palaver-watch"]
 
     def plain() -> str:
         """Run in a thread."""
@@ -446,10 +448,9 @@ def test_no_thread_is_left_behind() -> None:
     agent.receive("go")
     agent.respond()
     shut_down()
-    for thread in threading.enumerate():
-        if thread.name == "palaver tool":  # it has given its result, and is on its way out
-            thread.join()
-    assert [name for name in ours() if name != "palaver-watch"] == []
+    for thread in ours():  # it has given its result, and is on its way out
+        thread.join(WAIT)
+    assert ours() == []
     agent.receive("again")
     assert agent.respond().content == "two"
     shut_down()
