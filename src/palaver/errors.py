@@ -7,8 +7,8 @@ data for the model and never one of these; a broken invariant of palaver itself 
     PalaverError
     ├── InvalidInput (ValueError)        the caller gave something wrong
     │   ├── InvalidMessage               a message or block that cannot be one
-    │   ├── InvalidMedia                 bytes, base64 or an address that are no image or sound
-    │   │   └── MissingMedia (FileNotFoundError)  a file that is not there
+    │   │   └── InvalidMedia             bytes, base64 or an address that are no image or sound
+    │   │       └── MissingMedia (FileNotFoundError)  a file that is not there
     │   ├── InvalidPrompt                a template or its arguments
     │   ├── IllegalEntry                 an entry that the legality table refuses
     │   ├── HasChildren                  a dialog that others share, and they were not to go with it
@@ -29,12 +29,13 @@ data for the model and never one of these; a broken invariant of palaver itself 
     │   ├── UnknownTool
     │   ├── UnknownTactic
     │   ├── MissingBlob
-    │   └── MissingStore
+    │   ├── MissingStore
+    │   └── MissingFile (FileNotFoundError)
     ├── Erased                           it was there, and was erased: a receipt says when
     ├── Ambiguous                        one name, several things
     ├── Conflict                         another writer was first: reload or fork
-    ├── MemoryConflict                   the text that was to be changed is not what stands there: look, and change that
-    ├── LeaseHeld                        another process holds the lease, or took it over
+    │   ├── MemoryConflict               the text that was to be changed is not what stands there: look, and change that
+    │   └── LeaseHeld                    another process holds the lease, or took it over
     ├── StoreError                       the place where sessions lie
     │   ├── StoreTooNew                  written by a later palaver
     │   ├── StoreDamaged                 what was read is not what was written
@@ -109,6 +110,7 @@ __all__ = [
     "MemoryFull",
     "MissingBlob",
     "MissingExtra",
+    "MissingFile",
     "MissingMedia",
     "MissingStore",
     "ModelCallFailed",
@@ -198,7 +200,7 @@ class InvalidMessage(InvalidInput):
         self.faults = tuple(faults)
 
 
-class InvalidMedia(InvalidInput):
+class InvalidMedia(InvalidMessage):
     """Bytes, base64 or an address that are no image or sound palaver can name truthfully."""
 
 
@@ -401,6 +403,27 @@ class MissingStore(NotFound):
     what = "store"
 
 
+class MissingFile(NotFound, FileNotFoundError):
+    """There is no file, folder or store at ``filename``; ``except FileNotFoundError`` catches it too."""
+
+    what = "file"
+
+    def __init__(self, path: str | Path, *, what: str = "", close: Iterable[str] = (), hint: str = "") -> None:
+        """Keep the path."""
+        super().__init__(str(path), close=close, what=what, hint=hint)
+        self.path = path
+        self.errno = ENOENT
+        self.filename = str(path)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Survive pickling: the fields of an OSError are not in its dictionary."""
+        return _missing_file, (self.path, self.what, self.hint)
+
+
+def _missing_file(path: str | Path, what: str, hint: str) -> MissingFile:
+    return MissingFile(path, what=what, hint=hint)
+
+
 class Erased(PalaverError):
     """``what`` (a kind of thing) called ``name`` was erased ``at`` a time, in seconds since 1970-01-01 UTC; ``receipt`` is the id of its receipt.
 
@@ -442,7 +465,7 @@ class Conflict(PalaverError):
 
     hint = "Reload the dialog and append again, or fork it."
 
-    def __init__(self, dialog_id: str, expected: int, actual: int, *, why: str = "", hint: str = "") -> None:
+    def __init__(self, dialog_id: str, expected: int = -1, actual: int = -1, *, why: str = "", hint: str = "") -> None:
         """Say which dialog, what was expected there and what was found, or in a sentence what happened."""
         super().__init__(
             why or f"Dialog {dialog_id} moved on: its turn head is {actual}, the writer expected {expected}.", hint=hint
@@ -452,7 +475,7 @@ class Conflict(PalaverError):
         self.actual = actual
 
 
-class MemoryConflict(PalaverError):
+class MemoryConflict(Conflict):
     """The text that was to be changed is not, or not once, in what stands under ``name``, which is ``value`` now. Nothing was written."""
 
     hint = "Look at what stands there now, and change that."
@@ -460,20 +483,20 @@ class MemoryConflict(PalaverError):
     def __init__(self, name: str, value: str, *, times: int = 0, hint: str = "") -> None:
         """Say what was to be changed, and how often the text stands there."""
         why = f"stands in it {times:,} times, not once" if times else "is not in it any more"
-        super().__init__(f"{name!r} was not changed: the text to be replaced {why}.", hint=hint)
+        super().__init__(name, why=f"{name!r} was not changed: the text to be replaced {why}.", hint=hint)
         self.name = name
         self.value = value
         self.times = times
 
 
-class LeaseHeld(PalaverError):
+class LeaseHeld(Conflict):
     """``holder`` has the lease ``name`` until ``until``, in seconds since 1970-01-01 UTC; ``token`` is its fencing token."""
 
     hint = "Wait for the end of the lease and ask again."
 
     def __init__(self, name: str, holder: str, token: int, until: float, *, hint: str = "") -> None:
         """Say whose it is, and how long."""
-        super().__init__(f"The lease {name!r} is held by {holder!r}, with token {token}.", hint=hint)
+        super().__init__(name, why=f"The lease {name!r} is held by {holder!r}, with token {token}.", hint=hint)
         self.name = name
         self.holder = holder
         self.token = token
@@ -484,12 +507,25 @@ class LeaseHeld(PalaverError):
 
 
 class StoreError(PalaverError):
-    """The store could not do what it was asked; what was acknowledged before stands."""
+    """The store could not do what it was asked; what was acknowledged before is safe.
+
+    Attributes:
+        reason: `too_new`, `read_only`, `full`, `closed`, `unavailable` or `unsupported`; empty for anything else.
+    """
+
+    reason: str = ""
+
+    def __init__(self, message: str = "", *, reason: str = "", hint: str = "") -> None:
+        """Keep the reason beside the message."""
+        super().__init__(message, hint=hint)
+        if reason:
+            self.reason = reason
 
 
 class StoreTooNew(StoreError):
     """The store has format ``found``; this palaver reads up to ``supported``."""
 
+    reason = "too_new"
     hint = "Install a newer palaver. Nothing was changed."
 
     def __init__(self, found: int, supported: int, *, hint: str = "") -> None:
@@ -514,9 +550,13 @@ class StoreDamaged(StoreError):
 class StoreReadOnly(StoreError):
     """The store, or the folder it lies in, may not be written by this user."""
 
+    reason = "read_only"
+
 
 class StoreFull(StoreError):
     """The device has no room left; the write was undone as a whole."""
+
+    reason = "full"
 
 
 class StoreBusy(StoreError):
@@ -526,13 +566,19 @@ class StoreBusy(StoreError):
 class StoreClosed(StoreError):
     """The store was closed before this call."""
 
+    reason = "closed"
+
 
 class StoreUnavailable(StoreError):
     """The server that keeps the store does not answer, or went away in the middle."""
 
+    reason = "unavailable"
+
 
 class UnsupportedCapability(StoreError):
     """This backend cannot do ``capability``."""
+
+    reason = "unsupported"
 
     def __init__(self, capability: str, *, hint: str = "") -> None:
         """Say what it cannot do."""
@@ -555,9 +601,11 @@ class ProviderError(PalaverError):
         retryable: Whether the same request may succeed later.
         request_id: The provider's id of the request, for its support, or empty.
         partial: What had come of the answer before it failed, an `AssistantMessage`, or None.
+        kind: `auth`, `model`, `refused`, `overflow`, `rate`, `down`, `broken`, `script` or `replay`; empty when unknown.
     """
 
     retryable: bool = False
+    kind: str = ""
 
     def __init__(  # noqa: PLR0913 - the facts of a failed call
         self,
@@ -571,10 +619,13 @@ class ProviderError(PalaverError):
         retryable: bool | None = None,
         request_id: str = "",
         partial: Any = None,  # noqa: ANN401 - an AssistantMessage: messages know errors, not the reverse
+        kind: str = "",
         hint: str = "",
     ) -> None:
         """Keep the facts beside the message."""
         super().__init__(message, hint=hint)
+        if kind:
+            self.kind = kind
         self.provider = provider
         self.model = model
         self.status = status
@@ -589,11 +640,15 @@ class ProviderError(PalaverError):
 class AuthenticationFailed(ProviderError):
     """The key is missing or wrong, or its account has no right or no credit for what was asked."""
 
+    kind = "auth"
+
     hint = "Give the provider's key, as its own client reads it, or look at the account."
 
 
 class ModelUnavailable(ProviderError):
     """The provider has no model of this name, or not for this account or in this place."""
+
+    kind = "model"
 
     hint = "Look at how the provider spells the model."
 
@@ -601,9 +656,13 @@ class ModelUnavailable(ProviderError):
 class RequestRefused(ProviderError):
     """The provider does not take the request: a parameter it does not know, or a rule that the request breaks."""
 
+    kind = "refused"
+
 
 class ContextOverflow(ProviderError):
     """The request is longer than what the model reads; ``limit`` and ``asked`` in tokens, each None where nobody said."""
+
+    kind = "overflow"
 
     hint = "Send less: a context manager with a smaller budget, or a model with a larger window."
 
@@ -624,6 +683,8 @@ class ContextOverflow(ProviderError):
 class RateLimited(ProviderError):
     """The account asked too often, or for too many tokens in a while; it may ask again after ``retry_after`` seconds."""
 
+    kind = "rate"
+
     retryable = True
     hint = "Wait, or ask less often."
 
@@ -631,17 +692,23 @@ class RateLimited(ProviderError):
 class ProviderDown(ProviderError):
     """The provider failed, was overloaded or was not reached, or did not answer in time."""
 
+    kind = "down"
+
     retryable = True
 
 
 class BrokenAnswer(ProviderError):
     """An answer that was cut off or makes no sense; ``partial`` is what had come of it."""
 
+    kind = "broken"
+
     retryable = True
 
 
 class ScriptExhausted(ProviderError):
     """A scripted provider was asked once more than its script has answers."""
+
+    kind = "script"
 
     hint = "Add an answer to the script, or look at why the model was asked again."
 
@@ -656,6 +723,8 @@ class ReplayDiffers(ProviderError):
         found: What the request has instead, from the first difference on.
         at: How many characters of the block agree.
     """
+
+    kind = "replay"
 
     hint = "The conversation was changed since it was recorded, or what is sent is chosen in another way now."
 
@@ -687,12 +756,29 @@ class AgentFailure(PalaverError):
 
     Attributes:
         session: The `AgentCallSession` of the call, with everything that was asked and answered.
+        kind: `provider`, `repair`, `steps` or `callback`.
+        error: What failed: a `ProviderError`, a text or an exception; None where there is nothing to name.
     """
 
-    def __init__(self, message: str = "", *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - errors know no room above
-        """Keep the trace beside the message."""
+    kind: str = ""
+    error: object = None
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        session: Any,  # noqa: ANN401 - errors know no room above
+        kind: str = "",
+        error: object = None,
+        hint: str = "",
+    ) -> None:
+        """Keep the trace and the cause beside the message."""
         super().__init__(message, hint=hint)
         self.session = session
+        if kind:
+            self.kind = kind
+        if error is not None:
+            self.error = error
 
 
 class ModelCallFailed(AgentFailure):
@@ -702,6 +788,8 @@ class ModelCallFailed(AgentFailure):
         error: The last :class:`ProviderError`.
         place: The handle of the block that a refusal is about, by the place in the request that it names; empty where it names none.
     """
+
+    kind = "provider"
 
     def __init__(
         self,
@@ -723,6 +811,8 @@ class ModelCallFailed(AgentFailure):
 class RepairFailed(AgentFailure):
     """No answer was what the prompt declared; ``error`` says what was wrong with the last one."""
 
+    kind = "repair"
+
     hint = "Look at session.invoke_traces; raise max_exception_retry, or ask for less structure."
 
     def __init__(self, error: str, retries: int, *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
@@ -736,6 +826,8 @@ class RepairFailed(AgentFailure):
 
 class StepsExhausted(AgentFailure):
     """The model went on calling tools after the last round it was allowed; ``steps`` is how many those were."""
+
+    kind = "steps"
 
     hint = "Raise max_interrupt_steps, or give the agent less to do at once."
 
@@ -751,6 +843,8 @@ class StepsExhausted(AgentFailure):
 
 class CallbackFailed(AgentFailure):
     """Something of the caller's raised while a turn went on; ``what`` it was, and ``error`` is what it raised."""
+
+    kind = "callback"
 
     def __init__(self, what: str, error: BaseException, *, session: Any, hint: str = "") -> None:  # noqa: ANN401 - as above
         """Say what raised, and what."""
