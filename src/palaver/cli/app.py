@@ -18,6 +18,9 @@ from palaver.cli.outcome import EXIT_HELP, Exit, tell
 from palaver.cli.surroundings import errors
 from palaver.errors import InvalidInput, PalaverError
 
+_WrongWords: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__base__ is Exception)
+"""What Typer raises for a wrong command line: since 0.28 a class of its own, before that one of Click's."""
+
 app = typer.Typer(
     name="palaver",
     cls=Commands,
@@ -85,7 +88,7 @@ def _run(words: list[str]) -> int:
         )  # Typer turns Ctrl-C within a command into this number
     except (typer.Abort, KeyboardInterrupt):
         return _interrupted()
-    except typer.TyperException as error:
+    except _WrongWords as error:
         return _wrong_words(error)
     except PalaverError as error:
         return _interrupted() if is_interrupt(error) else tell(error, json="--json" in words)
@@ -108,7 +111,7 @@ def _give_up() -> None:
     os.close(nowhere)
 
 
-def _wrong_words(error: typer.TyperException) -> int:
+def _wrong_words(error: Exception) -> int:
     """Say what is wrong with the words of the command, and where its help is."""
     show = getattr(error, "show", None)  # the usage, the parameter and close matches, as Typer words them
     if callable(show):
