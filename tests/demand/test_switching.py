@@ -189,7 +189,7 @@ def _recorded(dialog: Dialog, name: str) -> list[str]:
     found: list[str] = []
     maker = {"openai-responses": "openai", "gemini": "google"}.get(name, name)
     for message in dialog.messages:
-        if message.is_assistant_side and (message.model_extra or {}).get("provider") == maker:
+        if message.is_assistant_side and message.provider == maker:
             found += ARTEFACT.findall(json.dumps(message.to_dict()))
     return list(dict.fromkeys(found))
 

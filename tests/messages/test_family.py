@@ -1,5 +1,6 @@
 """One family: Message gives its members, by every door, and nothing else."""
 
+import inspect
 import json
 import subprocess
 import sys
@@ -42,7 +43,7 @@ FAMILY = {
 
 
 @pytest.mark.parametrize("role", FAMILY)
-def test_every_door_gives_the_member_for_the_role(role: str) -> None:
+def test_every_door_returns_the_member(role: str) -> None:
     """Constructor, model_validate, JSON, a field, and the member itself."""
 
     class Holder(BaseModel):
@@ -64,7 +65,7 @@ def test_every_door_gives_the_member_for_the_role(role: str) -> None:
 
 
 @pytest.mark.parametrize("role", FAMILY)
-def test_no_door_gives_a_member_another_role(role: str) -> None:
+def test_members_refuse_other_roles(role: str) -> None:
     """A class and its role always agree: constructors, validation and copies refuse the rest."""
     member = FAMILY[role]
     message = member(role=role, content="x")
@@ -78,7 +79,7 @@ def test_no_door_gives_a_member_another_role(role: str) -> None:
 
 
 @pytest.mark.parametrize("word", ["nobody", "", 7, [], {}, True])
-def test_an_unknown_role_is_refused_with_the_known_ones(word: object) -> None:
+def test_unknown_roles_are_refused(word: object) -> None:
     """The error says which roles there are; only None is no role given."""
     with pytest.raises(InvalidMessage, match="Roles are: system, user"):
         Message(role=word, content="x")  # type: ignore[arg-type]
@@ -86,7 +87,7 @@ def test_an_unknown_role_is_refused_with_the_known_ones(word: object) -> None:
         Message.from_dict({"role": word, "content": "x"})
 
 
-def test_somebodys_own_member_is_a_message_too() -> None:
+def test_subclasses_keep_their_class() -> None:
     """A subclass with fields of its own constructs as itself, fits every field of type Message, and keeps its class in copies."""
 
     class Reviewed(UserMessage):
@@ -104,7 +105,7 @@ def test_somebodys_own_member_is_a_message_too() -> None:
     assert stored.model_extra == {"reviewer": "ann"}
 
 
-def test_the_unions_of_the_page_tell_messages_apart() -> None:
+def test_r213_unions_tell_messages_apart() -> None:
     """R213, R214: LLMMessage and AgentMessage are unions that pydantic can read."""
     assert isinstance(Message(content="x"), LLMMessage)
     assert not isinstance(CustomMessage(), LLMMessage)
@@ -113,7 +114,33 @@ def test_the_unions_of_the_page_tell_messages_apart() -> None:
     assert [type(message) for message in read] == [CustomMessage, ToolMessage]
 
 
-def test_a_message_that_cannot_be_says_where_and_why() -> None:
+def test_role_and_content_go_by_position() -> None:
+    """`Message("user", "hi")` and `UserMessage("hi")`; the signature shows the fields."""
+    assert Message("user", "hi").content == UserMessage("hi").content == "hi"
+    assert Message(Role.TOOL, "x", tool_call_id="c").tool_call_id == "c"
+    assert UserMessage([TextContent("a"), TextContent("b")]).text_content() == "ab"
+    with pytest.raises(TypeError):
+        UserMessage("a", "b")  # type: ignore[call-arg]
+    with pytest.raises(TypeError):
+        Message("user", "a", content="b")
+    for kind, first in ((Message, ["role", "content"]), (UserMessage, ["content"]), (TextContent, ["content"])):
+        shown = inspect.signature(kind).parameters
+        assert list(shown)[: len(first)] == first
+        assert set(kind.model_fields) <= set(shown)
+
+
+@pytest.mark.parametrize("kind", [Message, UserMessage, TextContent])
+def test_misspelt_fields_are_refused(kind: type[Message]) -> None:
+    """A constructor names the close field; from_dict and copies keep what another version wrote."""
+    with pytest.raises(InvalidMessage, match="Did you mean 'content'"):
+        kind(contnt="hi")  # type: ignore[call-arg]
+    later = {"type": "text", "content": "x", "contnt": "hi", "self": 1, "cls": 2}
+    kept = kind.from_dict(later)
+    assert kept.model_copy(update={"contnt": "ho"}).model_extra["contnt"] == "ho"
+    assert {"contnt", "self", "cls"} <= kept.model_extra.keys()
+
+
+def test_faults_name_place_and_reason() -> None:
     """Every finding is data: (place, fault), places as pydantic spells them."""
     with pytest.raises(InvalidMessage) as raised:
         Message(role="user", contents=[{"type": "text", "content": 7}], timestamp="soon")  # type: ignore[arg-type]
@@ -128,13 +155,14 @@ def test_r2_content_is_text_or_parts(content: object) -> None:
         Message(content=content)
 
 
-def test_a_message_can_be_described_to_others() -> None:
+def test_every_member_has_a_json_schema() -> None:
     """A JSON schema exists for the root and every member, for interfaces that publish one."""
-    for kind in (Message, *FAMILY.values()):
+    kinds: list[type[Message]] = [Message, *FAMILY.values()]
+    for kind in kinds:
         assert json.dumps(kind.model_json_schema())
 
 
-def test_repr_shows_what_was_said_and_not_every_default() -> None:
+def test_repr_leaves_defaults_out() -> None:
     """Somebody reads it in a terminal."""
     shown = repr(UserMessage(content="hi", id="i", timestamp=1.5))
     assert (
@@ -142,15 +170,7 @@ def test_repr_shows_what_was_said_and_not_every_default() -> None:
     )
 
 
-def test_keywords_that_are_names_of_arguments_elsewhere_are_fields_like_others() -> None:
-    """A recorded message may have a key called self or cls."""
-    later: dict[str, Any] = {"self": 1, "cls": 2, "values": 3, "args": 4}
-    message = Message(content="x", **later)
-    assert message.model_extra == {"self": 1, "cls": 2, "values": 3, "args": 4}
-    assert decode(encode(message)[0]) == message
-
-
-def test_trust_goes_from_what_came_from_outside_to_what_the_program_says() -> None:
+def test_trust_is_ordered_and_known_by_speaker() -> None:
     """DESIGN decision 9: the least of several is what a summary inherits; alone a summary is worth no more than a tool."""
     assert Trust.OUTSIDE < Trust.MODEL < Trust.HUMAN < Trust.HARNESS
     assert {speaker: speaker.trust for speaker in Speaker} == {
@@ -165,7 +185,7 @@ def test_trust_goes_from_what_came_from_outside_to_what_the_program_says() -> No
     assert Message(role="user", content="x", speaker="harness").speaker is Speaker.HARNESS
 
 
-def test_r55_importing_messages_imports_nothing_heavy() -> None:
+def test_r55_importing_messages_is_light() -> None:
     """No Pillow, no numpy, no network library comes with a message."""
     script = "import sys, palaver.messages; print(*sorted({name.partition('.')[0] for name in sys.modules}))"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
@@ -174,7 +194,7 @@ def test_r55_importing_messages_imports_nothing_heavy() -> None:
     assert not loaded & {"PIL", "numpy", "httpx", "apsw", "tiktoken", "typer", "rich", "litellm", "asyncio"}
 
 
-def test_the_first_messages_may_be_made_by_several_threads_at_once() -> None:
+def test_threads_may_build_validators_at_once() -> None:
     """Validators are built on first use; whoever comes first, every thread gets the right class and value."""
     script = """
 import sys, threading

@@ -242,7 +242,7 @@ def test_a_refusal_is_text_that_is_marked() -> None:
             },
         ),
     ):
-        assert message.contents == (TextContent("I will not.", part_type="refusal"),)
+        assert message.contents == (TextContent.from_dict({"content": "I will not.", "part_type": "refusal"}),)
         assert message.stop_reason is StopReason.ERROR
 
 
@@ -301,7 +301,7 @@ def test_the_phase_of_a_text_is_kept() -> None:
     """OpenAI wants it back: a commentary is not the final answer."""
     part = {"type": "output_text", "text": "a", "annotations": []}
     data = {"status": "completed", "output": [{"type": "message", "phase": "commentary", "content": [part]}]}
-    assert whole("openai-responses", data).contents == (TextContent("a", phase="commentary"),)
+    assert whole("openai-responses", data).contents == (TextContent.from_dict({"content": "a", "phase": "commentary"}),)
 
 
 @pytest.mark.parametrize(
@@ -368,7 +368,7 @@ def test_citations_are_kept_on_their_text() -> None:
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
     ]
-    expected = (TextContent("a", citations=[citation]),)
+    expected = (TextContent.from_dict({"content": "a", "citations": [citation]}),)
     assert streamed("anthropic", pieces).contents == expected
     assert whole("anthropic", {"content": [text], "stop_reason": "end_turn"}).contents == expected
 
@@ -384,7 +384,7 @@ def test_gemini_signatures_stay_on_their_parts() -> None:
     thought, text, call = message.contents
     assert isinstance(thought, ThinkingContent)
     assert thought.artefact == {"thoughtSignature": "YQ=="}
-    assert text == TextContent("So.", thoughtSignature="Yg==")
+    assert text == TextContent.from_dict({"content": "So.", "thoughtSignature": "Yg=="})
     assert isinstance(call, ToolCallContent)
     assert (call.artefact, call.args) == ({"thoughtSignature": "Yw=="}, {"a": 1})
     assert call.id.startswith("call_")

@@ -149,7 +149,7 @@ def test_signatures_and_fields_belong_to_their_block() -> None:
         ThinkingContent("a", "sig"),
         ThinkingContent(redacted="xyz", provider="anthropic"),
         ThinkingContent(artefact=artefact),
-        TextContent("", phase="commentary"),
+        TextContent.from_dict({"phase": "commentary"}),
     )
 
 

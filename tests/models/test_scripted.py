@@ -144,7 +144,7 @@ def test_an_answer_object_becomes_a_message() -> None:
     assert message.tool_calls()[1].id.startswith("call_")
     assert message.usage.input_tokens == 5
     assert message.stop_reason is StopReason.TOOL_CALLS
-    assert (message.model, message.model_extra["provider"]) == ("gpt-5.2", "scripted")
+    assert (message.model, message.provider) == ("gpt-5.2", "scripted")
 
 
 def test_ids_are_made_up_anew_in_each_answer() -> None:

@@ -133,7 +133,7 @@ def codex_loop() -> Scene:
     scene = Scene(tools=[BASH]).user("fix it")
     scene.model_says(
         reasoning(1),
-        TextContent(content="Looking.", phase="commentary"),
+        TextContent.from_dict({"content": "Looking.", "phase": "commentary"}),
         call("call_1", command="ls"),
         results=["a.py"],
         by=CODEX,

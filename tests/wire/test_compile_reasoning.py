@@ -107,7 +107,7 @@ def test_reasoning_items_go_out_once_and_before_what_they_led_to() -> None:
 
 def test_a_signature_on_a_text_of_geminis_stays_on_it() -> None:
     """A text that carries a thought signature goes back with it to its model, without it to another, which the report says."""
-    signed = TextContent(content="Done.", thoughtSignature="AAAA")
+    signed = TextContent.from_dict({"content": "Done.", "thoughtSignature": "AAAA"})
     scene = Scene().user("go").model_says(signed, by=GEMINI).user("and?")
     assert scene.request("gemini").body["contents"][1]["parts"][0]["thoughtSignature"] == "AAAA"
     other = scene.request("gemini", model="gemini-3-flash")

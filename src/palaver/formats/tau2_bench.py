@@ -247,7 +247,7 @@ class _Simulation:
             id=call, content=result_of(value.get("content")), is_error=value.get("error") is True
         )
         about: dict[str, Any] = {**_extra(value), "id": self._id(item, nth), "timestamp": self._when(value)}
-        yield from self._say(side, ToolMessage(contents=(result,), **about), item, nth)
+        yield from self._say(side, ToolMessage.from_dict({"contents": (result,), **about}), item, nth)
 
     def _said(self, value: Mapping[str, Any], item: Item) -> Iterator[Event]:
         """Read what a side said and called; the customer's words are the agent's to hear, its calls are its own."""
@@ -281,7 +281,9 @@ class _Simulation:
         if calls:
             acted = {**told, "source_role": "user", "id": self._id(item, int(heard))}
             acted["usage"] = Usage() if heard else told["usage"]
-            yield from self._say(USER, Message(role=Role.ASSISTANT, contents=calls, **acted), item, int(heard))
+            yield from self._say(
+                USER, Message.from_dict({"role": Role.ASSISTANT, "contents": calls, **acted}), item, int(heard)
+            )
 
     def _say(self, side: str, message: Message, item: Item, nth: int = 0) -> Iterator[Event]:
         """Put a message; the first one of a record counts."""

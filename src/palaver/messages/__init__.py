@@ -1,4 +1,4 @@
-"""What is said: content blocks, the message family, media, usage, and their canonical bytes.
+"""Content blocks, the message family, media, usage, and their canonical bytes.
 
 Everything here is a frozen value. Start with :class:`Message`; :func:`encode` and :func:`decode` are the way to a store and back.
 """
@@ -16,11 +16,12 @@ from palaver.messages.blocks import (
     ToolResultContent,
     UnknownContent,
     UserContent,
+    words_of,
 )
 from palaver.messages.calls import FunctionCall
 from palaver.messages.canonical import canonical_json, digest
-from palaver.messages.chat import from_anthropic_dict, from_chat_dict, stop_reason_of
-from palaver.messages.codec import decode, encode, hydrate, media_of
+from palaver.messages.chat import from_anthropic_dict, from_chat_dict
+from palaver.messages.codec import decode, encode, hydrate, is_plain, read_stored
 from palaver.messages.frozen import FrozenDict, FrozenList, freeze, thaw
 from palaver.messages.media import Media
 from palaver.messages.message import (
@@ -37,7 +38,7 @@ from palaver.messages.message import (
     UserMessage,
 )
 from palaver.messages.normalize import Change, clean_text, restore
-from palaver.messages.record import TokenLogprob
+from palaver.messages.record import TokenLogprob, media_of
 from palaver.messages.roles import (
     APITypes,
     MessageRole,
@@ -48,6 +49,7 @@ from palaver.messages.roles import (
     StopReason,
     ToolKind,
     Trust,
+    stop_reason_of,
 )
 from palaver.messages.usage import InvokeCost, Usage, UsageCost
 
@@ -102,8 +104,11 @@ __all__ = [
     "from_anthropic_dict",
     "from_chat_dict",
     "hydrate",
+    "is_plain",
     "media_of",
+    "read_stored",
     "restore",
     "stop_reason_of",
     "thaw",
+    "words_of",
 ]

@@ -1,33 +1,31 @@
 """The blocks a message consists of: text, images, sound, thinking, tool calls and tool results.
 
-A block of a type this version does not know is kept whole as :class:`UnknownContent`.
+A block of an unknown type is kept whole as :class:`UnknownContent`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import Discriminator, Tag
 
-from palaver.errors import InvalidMedia, InvalidMessage
-from palaver.messages.arguments import read_arguments, recorded_once, write_arguments
-from palaver.messages.frozen import EMPTY
+from palaver.errors import InvalidMessage
+from palaver.messages.canonical import canonical_json, read_object
+from palaver.messages.frozen import EMPTY, freeze
 from palaver.messages.media import Media
+from palaver.messages.normalize import Change
 from palaver.messages.roles import ToolKind
-from palaver.messages.value import JsonObject, Value, ValueMeta
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from palaver.messages.normalize import Change
+from palaver.messages.value import JsonObject, Value
 
 __all__ = [
+    "MALFORMED",
     "AssistantContent",
     "AudioContent",
     "Content",
     "ImageContent",
+    "ResultContent",
     "SystemContent",
     "TextContent",
     "ThinkingContent",
@@ -36,7 +34,11 @@ __all__ = [
     "ToolResultContent",
     "UnknownContent",
     "UserContent",
+    "words_of",
 ]
+
+MALFORMED = "malformed_arguments"
+"""The key under which arguments that are not a JSON object are sent, where a provider requires one."""
 
 
 class TextContent(Value):
@@ -47,32 +49,14 @@ class TextContent(Value):
 
     if TYPE_CHECKING:
 
-        def __init__(self, content: str = "", **more: object) -> None: ...
+        def __init__(self, content: str = "") -> None: ...
 
 
-class _ImageMeta(ValueMeta):
-    """A constructor that takes what a program has: it may read files, which validation never does."""
-
-    def _from_python(self, values: dict[str, Any]) -> dict[str, Any]:
-        if "images" in values:
-            values["images"] = tuple(Media.of(source, "image") for source in _listed(values["images"]))
-        return values
-
-
-class _AudioMeta(ValueMeta):
-    """The same for sound, where a file may also be spelt ``file:<path>``."""
-
-    def _from_python(self, values: dict[str, Any]) -> dict[str, Any]:
-        if "audio" in values:
-            values["audio"] = tuple(_sound(source) for source in _listed(values["audio"]))
-        return values
-
-
-def _listed(value: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever was passed
-    """Accept any iterable of sources, refusing a single one, which iterates as characters or numbers."""
-    if isinstance(value, str | bytes | dict) or not hasattr(value, "__iter__"):
-        raise InvalidMedia("Images and sounds are passed as a list.")
-    return tuple(value)
+def _listed(sources: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever was passed
+    """Return sources as a tuple, refusing a single one, which would iterate as characters or numbers."""
+    if isinstance(sources, str | bytes | dict) or not hasattr(sources, "__iter__"):
+        raise InvalidMessage("Images and sounds are passed as a list.")
+    return tuple(sources)
 
 
 def _sound(source: object) -> Media:
@@ -81,7 +65,7 @@ def _sound(source: object) -> Media:
     return Media.of(source, "audio")
 
 
-class ImageContent(Value, metaclass=_ImageMeta):
+class ImageContent(Value):
     """One or more images; the constructor takes bytes, base64, addresses, path objects and Pillow images."""
 
     type: Literal["image"] = "image"
@@ -89,13 +73,16 @@ class ImageContent(Value, metaclass=_ImageMeta):
 
     if TYPE_CHECKING:
 
-        def __init__(self, images: Iterable[object] = (), **more: object) -> None: ...
+        def __init__(self, images: Iterable[object] = ()) -> None: ...
+
+    @classmethod
+    def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return values | {"images": tuple(map(Media.of, _listed(values.get("images", ()))))}
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Turn data into media, reading no file."""
-        values["images"] = tuple(Media.of_data(source, "image") for source in _listed(values.get("images", ())))
-        return values
+        sources = _listed(values.get("images", ()))
+        return values | {"images": tuple(Media.of_data(source, "image") for source in sources)}
 
     @classmethod
     def from_file(cls, path: str | Path) -> ImageContent:
@@ -108,15 +95,15 @@ class ImageContent(Value, metaclass=_ImageMeta):
         return cls(images=(Media.from_text(url),))
 
     def to_base64(self) -> list[tuple[str, str]]:
-        """Give (base64, type) for each image, (address, "") for one that lies elsewhere.
+        """Return (base64, type) for each image, or (address, "").
 
         Raises:
-            MediaUnavailable: The bytes of one are not in memory.
+            NotFound: The bytes of an image are not in memory.
         """
         return [image.to_base64() for image in self.images]
 
 
-class AudioContent(Value, metaclass=_AudioMeta):
+class AudioContent(Value):
     """One or more sounds; the constructor takes bytes, base64, ``file:<path>``, path objects and addresses."""
 
     type: Literal["audio"] = "audio"
@@ -124,13 +111,16 @@ class AudioContent(Value, metaclass=_AudioMeta):
 
     if TYPE_CHECKING:
 
-        def __init__(self, audio: Iterable[object] = (), **more: object) -> None: ...
+        def __init__(self, audio: Iterable[object] = ()) -> None: ...
+
+    @classmethod
+    def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
+        return values | {"audio": tuple(map(_sound, _listed(values.get("audio", ()))))}
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Turn data into media, reading no file."""
-        values["audio"] = tuple(Media.of_data(source, "audio") for source in _listed(values.get("audio", ())))
-        return values
+        sources = _listed(values.get("audio", ()))
+        return values | {"audio": tuple(Media.of_data(source, "audio") for source in sources)}
 
     @classmethod
     def from_file(cls, path: str | Path) -> AudioContent:
@@ -139,14 +129,14 @@ class AudioContent(Value, metaclass=_AudioMeta):
 
     @classmethod
     def from_base64(cls, data: str, mime_type: str | None = None) -> AudioContent:
-        """Take one sound as base64; the claimed type counts only where its first bytes say nothing."""
+        """Read one sound from base64; the claimed type counts only where its first bytes are unknown."""
         return cls(audio=(Media.from_text(data, "audio", mime_type or ""),))
 
     def to_base64(self) -> list[tuple[str, str]]:
-        """Give (base64, type) for each sound, (address, "") for one that lies elsewhere.
+        """Return (base64, type) for each sound, or (address, "").
 
         Raises:
-            MediaUnavailable: The bytes of one are not in memory.
+            NotFound: The bytes of a sound are not in memory.
         """
         return [sound.to_base64() for sound in self.audio]
 
@@ -156,7 +146,7 @@ class ThinkingContent(Value):
 
     Attributes:
         content: The text, as far as the provider shows it.
-        signature: Anthropic's proof, to be sent back unchanged.
+        signature: Anthropic's proof, sent back unchanged.
         redacted: Anthropic's encrypted thinking, sent back in place of text.
         provider: Whose artefact this is, or empty.
         model: The model it belongs to, or empty; others refuse it.
@@ -184,19 +174,18 @@ class ThinkingContent(Value):
             provider: str = "",
             model: str = "",
             artefact: Mapping[str, Any] = EMPTY,
-            **more: object,
         ) -> None: ...
 
 
 class ToolCallContent(Value):
-    """A tool the model wants to run.
+    """A tool that the model wants to run.
 
     Attributes:
         id: Pairs the call with its result.
         name: The tool's name.
-        kind: What sort of tool, for those who show it.
+        kind: What sort of tool, for user interfaces.
         args: The arguments; empty if they could not be read.
-        raw_args: The arguments as the model wrote them, kept where reading and writing them would not give the same text.
+        raw_args: The arguments as the model wrote them, kept where writing ``args`` would give another text.
         error: Why ``raw_args`` could not be read, or None.
         artefact: What the provider wants back with the call, such as Gemini's thought signature.
     """
@@ -214,7 +203,7 @@ class ToolCallContent(Value):
 
     if TYPE_CHECKING:
 
-        def __init__(  # noqa: PLR0913 - the fields in the order the source documents give them
+        def __init__(  # noqa: PLR0913 - the fields
             self,
             id: str = "",  # noqa: A002 - the field's name
             name: str = "",
@@ -224,28 +213,31 @@ class ToolCallContent(Value):
             raw_args: str | None = None,
             error: str | None = None,
             artefact: Mapping[str, Any] = EMPTY,
-            **more: object,
         ) -> None: ...
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Read arguments that come as text; what cannot be read is kept with the reason."""
+        """Read arguments that come as text; keep unreadable ones with the reason."""
         was_text = isinstance(values.get("args"), str)
         if was_text:
             values["raw_args"] = values.pop("args")
         raw = values.get("raw_args")
         if not isinstance(raw, str) or values.get("args"):
             return values
-        changes: list[Change] = []
+        found: list[Change] = []
         try:
-            values["args"] = read_arguments(raw, changes)
+            args = freeze(read_object(raw), "args", found)
         except ValueError as error:
             return values | {"args": EMPTY, "error": values.get("error") or str(error)}
-        if changes:
-            values["changes"] = recorded_once(values.get("changes", ()), changes)
-        if was_text and write_arguments(values["args"]) == raw:
+        if found and (was_text or not values.get("changes")):  # a stored call has recorded them
+            values["changes"] = (*values.get("changes", ()), *found)
+        if was_text and canonical_json(args).decode() == raw:
             values["raw_args"] = None
-        return values
+        return values | {"args": args}
+
+    @classmethod
+    def _restored(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        return cls._normalise(cls._prepare(dict(values))) if "raw_args" in values else values
 
     def stored_fields(self) -> list[tuple[str, Any]]:
         """Leave out arguments that are read again from their text."""
@@ -256,8 +248,15 @@ class ToolCallContent(Value):
 
     @property
     def arguments(self) -> str:
-        """The arguments as JSON text: as the model wrote them, even where that is malformed."""
-        return write_arguments(self.args) if self.raw_args is None else self.raw_args
+        """The arguments as the model wrote them, even where that is malformed; else as canonical JSON."""
+        return canonical_json(self.args).decode() if self.raw_args is None else self.raw_args
+
+    @property
+    def json_arguments(self) -> str:
+        """The arguments as the text of a JSON object that any provider accepts; malformed ones stand under ``MALFORMED``."""
+        if self.error is not None:
+            return canonical_json({MALFORMED: self.raw_args or ""}).decode()
+        return self.arguments if self.arguments.strip() else "{}"
 
 
 class UnknownContent(Value):
@@ -270,22 +269,24 @@ class UnknownContent(Value):
         def __init__(self, *, type: str, **more: object) -> None: ...  # noqa: A002 - the field's name
 
     @classmethod
+    def _refuse_unknown(cls, names: Iterable[str]) -> None:
+        """Accept every name."""
+
+    @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Refuse a type that is known: it would be read as another block."""
         if values.get("type") in _TYPES:
             raise InvalidMessage(f"A block of type {values['type']!r} has a class of its own.")
         return values
 
 
-_TYPES = ("text", "image", "audio", "thinking", "tool_call", "tool_result")
+_TYPES = frozenset({"text", "image", "audio", "thinking", "tool_call", "tool_result"})
 
 
 def _type_of(value: Any) -> str:  # noqa: ANN401 - a block or its fields
-    """Name the branch of the union; what is not known goes to UnknownContent."""
-    if isinstance(value, UnknownContent):
-        return "unknown"
+    """Return the branch of the union for a block; `unknown` for UnknownContent."""
     found = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
-    return found if found in _TYPES else "unknown"
+    known = isinstance(found, str) and found in _TYPES and not isinstance(value, UnknownContent)
+    return str(found) if known else "unknown"
 
 
 ResultContent: TypeAlias = Annotated[
@@ -295,11 +296,11 @@ ResultContent: TypeAlias = Annotated[
     | Annotated[UnknownContent, Tag("unknown")],
     Discriminator(_type_of),
 ]
-"""A block that may stand inside a tool's result."""
+"""A block inside a tool's result."""
 
 
 class ToolResultContent(Value):
-    """What a tool gave back.
+    """What a tool returned.
 
     Attributes:
         id: The id of the call it answers.
@@ -307,7 +308,7 @@ class ToolResultContent(Value):
         is_error: The tool failed; the content says how.
         metadata: For the program; never sent to a model.
         terminate: The loop may stop without asking the model again; never sent either.
-        name: The tool's name, where the source gives it.
+        name: The tool's name, if the source has it.
     """
 
     _free: ClassVar[frozenset[str]] = frozenset({"metadata"})
@@ -331,11 +332,10 @@ class ToolResultContent(Value):
             metadata: Mapping[str, Any] = EMPTY,
             terminate: bool = False,
             name: str | None = None,
-            **more: object,
         ) -> None: ...
 
     def text(self) -> str:
-        """Give the text of the content, parts joined by a line break."""
+        """Return the text of the content, parts joined by a line break."""
         if isinstance(self.content, str):
             return self.content
         return "\n".join(part.content for part in self.content if isinstance(part, TextContent))
@@ -357,3 +357,16 @@ SystemContent: TypeAlias = TextContent
 UserContent: TypeAlias = TextContent | ImageContent | AudioContent | ToolResultContent
 AssistantContent: TypeAlias = TextContent | ThinkingContent | ToolCallContent
 ToolContent: TypeAlias = ToolResultContent
+
+
+def words_of(content: Content) -> str:
+    """Return a block's words for searching and quoting: text, a result, or a call's name and arguments."""
+    match content:
+        case TextContent() | ThinkingContent():
+            return content.content
+        case ToolCallContent():
+            return f"{content.name} {content.arguments}"
+        case ToolResultContent():
+            return content.text()
+        case _:
+            return ""

@@ -1,15 +1,13 @@
-"""One tool call as a loop sees it: what was asked and, once it ran, what came of it."""
+"""One tool call as a loop handles it: what was asked and, once it ran, what came of it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from palaver.messages.blocks import ToolCallContent
 from palaver.messages.frozen import EMPTY
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
 
 __all__ = ["FunctionCall"]
 
@@ -21,9 +19,9 @@ class FunctionCall:
     Attributes:
         id: Pairs the call with its result.
         name: The tool's name.
-        arguments: The arguments, empty if the model's text could not be read.
+        arguments: The arguments; empty if the model's text could not be read.
         result: What the tool returned.
-        result_str: What the model is told it returned.
+        result_str: The result as the model sees it.
         error_message: Why it failed, or None.
     """
 
@@ -40,16 +38,16 @@ class FunctionCall:
         return self.error_message is None and (self.result is not None or self.result_str is not None)
 
     def equals(self, other: FunctionCall) -> bool:
-        """Whether both ask the same tool for the same thing, whatever their ids."""
+        """Return whether both ask the same tool for the same thing, whatever their ids."""
         return self.name == other.name and self.arguments == other.arguments
 
     def is_repeated(self, earlier: Iterable[FunctionCall]) -> bool:
-        """Whether one of the earlier calls asked for the same."""
+        """Return whether an earlier call asked for the same."""
         return any(self.equals(call) for call in earlier)
 
     @classmethod
     def of(cls, block: ToolCallContent) -> FunctionCall:
-        """View a block."""
+        """Return the view of a block."""
         extra = block.model_extra
         return cls(
             id=block.id,
@@ -61,7 +59,7 @@ class FunctionCall:
         )
 
     def to_block(self) -> ToolCallContent:
-        """Give the block that this views; an outcome goes into fields of the same names."""
+        """Return the block; the outcome goes into extra fields of the same names."""
         outcome = {"result": self.result, "result_str": self.result_str, "error_message": self.error_message}
         known = {name: value for name, value in outcome.items() if value is not None}
-        return ToolCallContent(id=self.id, name=self.name, args=self.arguments, **known)
+        return ToolCallContent.from_dict({"id": self.id, "name": self.name, "args": self.arguments, **known})

@@ -1,32 +1,34 @@
-"""Messages as canonical bytes, payloads apart, and back.
+"""Messages to canonical bytes, payloads apart, and back.
 
-Fields that have their default, and those that are derived from others, are left out. The same message gives the same bytes, on
-any machine; :mod:`palaver.messages.canonical` says how they are spelt.
+Fields with their default, and those that are derived from others, are left out. The same message gives the same bytes on any machine.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
+from pydantic import ValidationError
 from pydantic_core import from_json
 
 from palaver.errors import InvalidMessage, StoreDamaged
 from palaver.ids import BlobId
-from palaver.messages.blocks import AudioContent, ImageContent, TextContent, ToolCallContent, ToolResultContent
+from palaver.messages.blocks import AudioContent, ImageContent, ToolResultContent
 from palaver.messages.canonical import canonical_json, digest
+from palaver.messages.frozen import STORED
+from palaver.messages.media import Media
 from palaver.messages.message import Message
-from palaver.messages.stored import is_plain, read_stored
+from palaver.messages.record import media_of
+from palaver.messages.value import own_error
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+__all__ = ["decode", "encode", "hydrate", "is_plain", "read_stored"]
 
-    from palaver.messages.media import Media
-
-__all__ = ["decode", "encode", "hydrate", "media_of"]
+_DIRTY_ESCAPE = re.compile(rb"\\u(?:0000|[dD][89a-fA-F])")
 
 
 def encode(message: Message) -> tuple[bytes, Mapping[BlobId, bytes]]:
-    """Give the stored form of a message, and the payloads it refers to as far as they are in memory."""
+    """Return the stored form of a message, and the payloads it refers to as far as they are in memory."""
     payloads = {BlobId(media.digest): media.data for media in media_of(message) if media.data is not None}
     return canonical_json(message), payloads
 
@@ -35,44 +37,45 @@ def decode(body: bytes | str) -> Message:
     """Read the stored form of a message; its media refer to their payloads.
 
     Raises:
-        InvalidMessage: It is none.
+        InvalidMessage: It is not the stored form of a message.
     """
     try:
         fields = from_json(body, allow_inf_nan=False)
     except ValueError as error:
         raise InvalidMessage(f"An encoded message is JSON, and this is not: {error}.") from error
-    if not isinstance(fields, dict):
-        raise InvalidMessage(f"An encoded message is a JSON object, not a {type(fields).__name__}.")
-    plain = is_plain(body if isinstance(body, bytes) else body.encode())  # what is no UTF-8 was refused above
-    return (read_stored(fields) if plain else None) or Message(**fields)
+    return read_stored(fields, plain=is_plain(body if isinstance(body, bytes) else body.encode()))
 
 
-def media_of(message: Message) -> Iterator[Media]:
-    """Give the media of a message in order, those inside tool results included."""
-    for block in message.contents:
-        if not isinstance(block, TextContent | ToolCallContent):  # what nearly every message consists of holds none
-            yield from _media_in(block)
+def is_plain(body: bytes) -> bool:
+    """Return whether JSON text escapes neither a NUL nor a surrogate: then no string in it needs cleaning."""
+    return b"\\" not in body or _DIRTY_ESCAPE.search(body) is None  # one byte is found several times as fast as two
+
+
+def read_stored(fields: object, *, plain: bool = True) -> Message:
+    """Read the fields of a stored message.
+
+    Args:
+        fields: The fields as a JSON reader returned them.
+        plain: True when :func:`is_plain` holds for their text: the fields are then not cleaned again.
+
+    Raises:
+        InvalidMessage: They are not the fields of a message.
+    """
+    try:
+        return Message.model_validate(fields, context=STORED if plain else None)
+    except ValidationError as error:
+        raise own_error("message", error) from error
 
 
 def hydrate(message: Message, load: Callable[[str], bytes]) -> Message:
-    """Give the message with the bytes of its media in memory, loading those that are not by their digest.
+    """Return the message with the bytes of its media in memory, loading the missing ones by their digest.
 
     Raises:
-        StoreDamaged: What was loaded has another digest.
+        StoreDamaged: Loaded bytes have another digest.
     """
     if all(media.data is not None or media.url for media in media_of(message)):
         return message
     return message.model_copy(update={"contents": tuple(_hydrated(block, load) for block in message.contents)})
-
-
-def _media_in(block: Any) -> Iterator[Media]:  # noqa: ANN401 - any block
-    if isinstance(block, ImageContent):
-        yield from block.images
-    elif isinstance(block, AudioContent):
-        yield from block.audio
-    elif isinstance(block, ToolResultContent) and isinstance(block.content, tuple):
-        for part in block.content:
-            yield from _media_in(part)
 
 
 def _hydrated(block: Any, load: Callable[[str], bytes]) -> Any:  # noqa: ANN401 - any block

@@ -1,27 +1,16 @@
-"""The convenient forms of a message, ``content`` and ``tool_calls``, turned into blocks and back.
-
-These are functions of blocks and plain fields; :mod:`palaver.messages.message` puts them on the classes.
-"""
+"""The convenient forms of a message, ``content`` and ``tool_calls``, converted to blocks and back."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from palaver.errors import InvalidMessage
-from palaver.messages.blocks import (
-    Content,
-    TextContent,
-    ThinkingContent,
-    ToolCallContent,
-    ToolResultContent,
-)
+from palaver.messages.blocks import Content, TextContent, ThinkingContent, ToolCallContent, ToolResultContent
+from palaver.messages.normalize import Change
 from palaver.messages.parts import blocks_of, calls_of, part_of, result_of
 from palaver.messages.roles import Modalities, Role
-
-if TYPE_CHECKING:
-    from palaver.messages.normalize import Change
 
 __all__ = [
     "CONVENIENT",
@@ -35,12 +24,10 @@ __all__ = [
 ]
 
 CONVENIENT = frozenset({"content", "tool_calls", "function_calls", "tool_call_id", "static"})
-"""The keywords of a message's constructor that are no fields. ``static``, a mark for templating, says nothing here: stored text is
-never a template."""
+"""The keywords of a message's constructor that are not fields. ``static`` is ignored: stored text is never a template."""
 
-_NAME_OF_ROLE = {role: role.value for role in Role} | {Role.TOOL_CALL: Role.ASSISTANT.value}
 _MODALITY_OF_TYPE = {"image": Modalities.IMAGE, "audio": Modalities.AUDIO, "tool_call": Modalities.FUNCTION_CALL}
-_RICHNESS = {Modalities.TEXT: 0, Modalities.FUNCTION_CALL: 1, Modalities.AUDIO: 2, Modalities.IMAGE: 3}
+_RICHNESS = (Modalities.TEXT, Modalities.FUNCTION_CALL, Modalities.AUDIO, Modalities.IMAGE)
 
 _Contents = tuple[Any, ...]  # blocks, or their fields before they are validated
 
@@ -50,26 +37,22 @@ def take_convenient(role: Role, values: dict[str, Any]) -> None:
     content, call_id = values.pop("content", None), values.pop("tool_call_id", None)
     calls = (*calls_of(values.pop("tool_calls", None)), *calls_of(values.pop("function_calls", None)))
     values.pop("static", None)
-    metadata = _mapping(values.get("metadata"))
+    metadata = values.get("metadata")
+    known = metadata if isinstance(metadata, Mapping) else {}  # anything else is refused by validation
     said: _Contents = blocks_of(content)
     if role is Role.TOOL and said and not any(isinstance(block, ToolResultContent) for block in said):
-        answered = metadata.get("tool_call_id", "") if call_id is None else call_id
+        answered = known.get("tool_call_id", "") if call_id is None else call_id
         said = (ToolResultContent(id=answered, content=result_of(content), name=values.get("name")),)
     elif call_id is not None:
-        values["metadata"] = {**metadata, "tool_call_id": call_id}
+        values["metadata"] = {**known, "tool_call_id": call_id}
     values["contents"] = (*listed(values.get("contents")), *said, *calls)
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
-    """Give the metadata as far as it is a mapping; what is none is refused when the message is validated."""
-    return value if isinstance(value, Mapping) else {}
-
-
 def listed(contents: object) -> _Contents:
-    """Give blocks, or their fields, as a tuple; None is none.
+    """Return blocks, or their fields, as a tuple; None is empty.
 
     Raises:
-        InvalidMessage: They are no list.
+        InvalidMessage: They are not a list.
     """
     if isinstance(contents, tuple):
         return contents
@@ -80,30 +63,24 @@ def listed(contents: object) -> _Contents:
     return tuple(contents)
 
 
-def default_name(role: Role, contents: Iterable[Any]) -> str:
-    """Name the sender by role; a tool by the name in its result."""
+def default_name(role: Role, contents: Iterable[Content]) -> str:
+    """Return the sender's name by role; for a tool the name in its result."""
+    if role is Role.TOOL_CALL:
+        return Role.ASSISTANT.value
     if role is not Role.TOOL:
-        return _NAME_OF_ROLE[role]
-    names = (_field(block, "name") for block in contents if _field(block, "type") == "tool_result")
+        return role.value
+    names = (block.name for block in contents if isinstance(block, ToolResultContent))
     return next(filter(None, names), "tool")
 
 
-def default_modality(contents: Iterable[Any]) -> Modalities:
-    """Derive the modality from the blocks: the richest one wins, text is the least."""
-    found = Modalities.TEXT
-    for block in contents:
-        modality = _MODALITY_OF_TYPE.get(_field(block, "type"), Modalities.TEXT)
-        if _RICHNESS[modality] > _RICHNESS[found]:
-            found = modality
-    return found
-
-
-def _field(block: Any, name: str) -> Any:  # noqa: ANN401 - a block, or its fields before they are validated
-    return block.get(name) if isinstance(block, dict) else getattr(block, name, None)
+def default_modality(contents: Iterable[Content]) -> Modalities:
+    """Return the richest modality of the blocks; text is the least."""
+    found = {_MODALITY_OF_TYPE.get(block.type, Modalities.TEXT) for block in contents}
+    return max(found, key=_RICHNESS.index, default=Modalities.TEXT)
 
 
 def content_of(contents: Iterable[Content]) -> str | list[dict[str, Any]] | None:
-    """Give the convenient form: text if that is all that was said, parts if there is more, None for calls or thinking alone.
+    """Return the convenient form: a string for one text, parts for more, None for calls or thinking alone.
 
     For the result of one call it is the result's content in the same form.
     """
@@ -117,7 +94,7 @@ def content_of(contents: Iterable[Content]) -> str | list[dict[str, Any]] | None
 
 
 def with_content(contents: Iterable[Content], content: object) -> tuple[Content, ...]:
-    """Replace what was said, behind the thinking it began with; calls stay, as does the frame of a single tool result."""
+    """Replace what was said, keeping the thinking before it, the calls, and the frame of a single tool result."""
     blocks = tuple(contents)
     said = _said(blocks)
     if len(said) == 1 and isinstance(said[0], ToolResultContent):
@@ -129,12 +106,11 @@ def with_content(contents: Iterable[Content], content: object) -> tuple[Content,
 
 
 def _said(contents: Iterable[Content]) -> list[Content]:
-    """Give the blocks that are words to somebody, not thinking and not calls."""
     return [block for block in contents if not isinstance(block, ThinkingContent | ToolCallContent)]
 
 
 def changes_in(contents: Iterable[Content]) -> Iterable[Change]:
-    """Give what the edge changed in blocks, with places that start at ``contents``."""
+    """Return the changes recorded in blocks, with places that start at ``contents``."""
     for index, block in enumerate(contents):
         place = f"contents[{index}]"
         yield from (change.under(place) for change in block.changes)

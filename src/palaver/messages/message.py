@@ -1,12 +1,13 @@
 """The message family: ``Message`` is to ``UserMessage`` what ``pathlib.Path`` is to ``PosixPath``.
 
-``Message(role="user", content="hi")`` gives a UserMessage, and so do ``Message.model_validate``, JSON, a field of type Message,
-copies and pickles. Messages are frozen; ``model_copy(update=...)`` makes a changed one, always of the same class.
+``Message(role="user", content="hi")`` returns a UserMessage, and so do ``Message.model_validate``, JSON, a field of type Message,
+copies and pickles. Messages are frozen; ``model_copy(update=...)`` returns a changed one, always of the same class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from pydantic import GetCoreSchemaHandler
@@ -16,10 +17,9 @@ from palaver.errors import InvalidMessage
 from palaver.messages.blocks import AudioContent, ImageContent, TextContent, ToolResultContent
 from palaver.messages.record import MessageFields, MessageRecord
 from palaver.messages.roles import Role, read_role
-from palaver.messages.value import ValueMeta
+from palaver.messages.value import ValueMeta, by_position
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Self, Unpack
 
 __all__ = [
@@ -38,30 +38,39 @@ __all__ = [
 
 
 class MessageMeta(ValueMeta):
-    """Makes the root of the family construct the member that the role asks for."""
+    """Makes the root of the family construct the member for the role."""
 
     def __call__(self, /, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any message
         """Construct a message."""
-        if self is Message:
-            return _member(values)(*args, **values)
-        return super().__call__(*args, **values)
+        if self is not Message:
+            return super().__call__(*args, **values)
+        values = by_position(Message, args, values)
+        member = _member(values)
+        member._refuse_unknown(values)
+        _refuse_silence(member, values)
+        return member(**values)
 
 
 class Message(MessageRecord, metaclass=MessageMeta):
-    """What was said in one turn, and nothing of how the call went.
+    """What was said in one turn.
 
-    Beside its fields the constructor takes ``content`` (text, parts or blocks), ``tool_calls``, ``function_calls`` and
-    ``tool_call_id``, which become ``contents``. Called on this class it gives the member of the family for the role, USER if
-    none is given; a message made that way has to say something, or get ``contents=()`` explicitly.
+    The constructor takes a role and ``content`` (text, parts or blocks), by position or by name, the fields, and ``tool_calls``,
+    ``function_calls`` and ``tool_call_id``, which become ``contents``. Called on this class it returns the member of the family for
+    the role, USER by default; the message must say something, or get ``contents=()`` explicitly.
     """
 
     if TYPE_CHECKING:
 
-        def __init__(self, **values: Unpack[MessageFields]) -> None: ...
+        def __init__(
+            self, role: Role | str = Role.USER, content: object = None, /, **values: Unpack[MessageFields]
+        ) -> None: ...
+
+    @classmethod
+    def _positions(cls) -> list[str]:
+        return ["role", "content"] if cls is Message else ["content"]
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: type[Any], handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Describe the root as the union of its members, told apart by role."""
         if cls is not Message:
             return handler(source)
         members = {member.__name__: handler.generate_schema(member) for member in _MEMBERS}
@@ -78,36 +87,36 @@ class SystemMessage(Message):
 
     if TYPE_CHECKING:
 
-        def __init__(self, **values: Unpack[MessageFields]) -> None: ...
+        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
 
     @classmethod
     def text(cls, text: str) -> Self:
-        """Make one of a text."""
+        """Return a message of one text."""
         return cls(contents=(TextContent(text),))
 
 
 class UserMessage(Message):
-    """What a person, or whoever plays one, said."""
+    """What a person, or a program in that role, said."""
 
     role: Literal[Role.USER] = Role.USER
 
     if TYPE_CHECKING:
 
-        def __init__(self, **values: Unpack[MessageFields]) -> None: ...
+        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
 
     @classmethod
     def text(cls, text: str) -> Self:
-        """Make one of a text."""
+        """Return a message of one text."""
         return cls(contents=(TextContent(text),))
 
     @classmethod
     def with_images(cls, text: str, images: Iterable[object]) -> Self:
-        """Make one of a text followed by one block of images."""
+        """Return a message of a text followed by one block of images."""
         return cls(contents=(TextContent(text), ImageContent(images)))
 
     @classmethod
     def with_audio(cls, text: str, audio: Iterable[object]) -> Self:
-        """Make one of a text followed by one block of sounds."""
+        """Return a message of a text followed by one block of sounds."""
         return cls(contents=(TextContent(text), AudioContent(audio)))
 
 
@@ -118,26 +127,26 @@ class AssistantMessage(Message):
 
     if TYPE_CHECKING:
 
-        def __init__(self, **values: Unpack[MessageFields]) -> None: ...
+        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
 
 
 class ToolMessage(Message):
-    """What tools gave back, one block a call."""
+    """What tools returned, one block a call."""
 
     role: Literal[Role.TOOL] = Role.TOOL
 
     if TYPE_CHECKING:
 
-        def __init__(self, **values: Unpack[MessageFields]) -> None: ...
+        def __init__(self, content: object = None, /, **values: Unpack[MessageFields]) -> None: ...
 
     @classmethod
     def from_results(cls, results: Iterable[ToolResultContent]) -> Self:
-        """Make one of the results of a batch, in order."""
+        """Return a message of the results of a batch, in order."""
         return cls(contents=tuple(results))
 
     @classmethod
     def from_result(cls, result: ToolResultContent) -> Self:
-        """Make one of a single result."""
+        """Return a message of a single result."""
         return cls(contents=(result,))
 
     def text_content(self) -> str:
@@ -145,7 +154,7 @@ class ToolMessage(Message):
         return "\n".join([result.text() for result in self.tool_results()])
 
     def split(self) -> tuple[Self, ...]:
-        """Give one message a result, sharing ``metadata['batch_id']``; a message of one result is given as it is."""
+        """Return one message a result, sharing ``metadata['batch_id']``; a message of one result is returned as it is."""
         if len(self.contents) <= 1:
             return (self,)
         batch = {**self.metadata, "batch_id": self.id}
@@ -163,7 +172,7 @@ class CustomFields(MessageFields, total=False):
 
 
 class CustomMessage(Message):
-    """Whatever a program wants to keep in the session; a model sees it only if ``in_context`` says so."""
+    """Whatever a program wants to keep in the session; a model sees it only with ``in_context``."""
 
     role: Literal[Role.CUSTOM] = Role.CUSTOM
     custom_type: str = ""
@@ -171,36 +180,25 @@ class CustomMessage(Message):
 
     if TYPE_CHECKING:
 
-        def __init__(self, **values: Unpack[CustomFields]) -> None: ...
+        def __init__(self, content: object = None, /, **values: Unpack[CustomFields]) -> None: ...
 
 
 class SummaryMessage(Message):
-    """A message whose text is its summary: the part that branch and compaction summaries share."""
+    """A message whose text is a summary; the constructor takes ``summary`` for ``content``."""
 
-    summary: str = ""
+    @classmethod
+    def _keywords(cls) -> AbstractSet[str]:
+        return super()._keywords() | {"summary"}
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Take plain content as the summary."""
-        if isinstance(values.get("content"), str) and not values.get("summary"):
-            values["summary"] = values.pop("content")
-        return super()._prepare(values)
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Copy the message, with some fields replaced; plain content replaces the summary."""
-        if update and isinstance(update.get("content"), str) and not self.contents:
-            rest = {name: value for name, value in update.items() if name != "content"}
-            update = rest | {"summary": update["content"]}
-        return super().model_copy(update=update, deep=deep)
+        summary = values.pop("summary", None)
+        return super()._prepare(values if summary is None else {"content": summary} | values)
 
     @property
-    def content(self) -> str | list[dict[str, Any]] | None:
-        """The summary, unless there are blocks."""
-        return super().content if self.contents else self.summary
-
-    def text_content(self) -> str:
-        """Give the summary, unless there are blocks."""
-        return super().text_content() if self.contents else self.summary
+    def summary(self) -> str:
+        """The text of the summary."""
+        return self.text_content()
 
 
 class BranchSummaryFields(MessageFields, total=False):
@@ -218,7 +216,7 @@ class BranchSummaryMessage(SummaryMessage):
 
     if TYPE_CHECKING:
 
-        def __init__(self, **values: Unpack[BranchSummaryFields]) -> None: ...
+        def __init__(self, content: object = None, /, **values: Unpack[BranchSummaryFields]) -> None: ...
 
 
 class CompactionSummaryFields(MessageFields, total=False):
@@ -236,7 +234,7 @@ class CompactionSummaryMessage(SummaryMessage):
 
     if TYPE_CHECKING:
 
-        def __init__(self, **values: Unpack[CompactionSummaryFields]) -> None: ...
+        def __init__(self, content: object = None, /, **values: Unpack[CompactionSummaryFields]) -> None: ...
 
 
 LLMMessage: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolMessage
@@ -260,21 +258,24 @@ _SPEAKING = frozenset({SystemMessage, UserMessage, AssistantMessage, ToolMessage
 
 
 def _member(fields: Mapping[str, Any]) -> type[Message]:
-    """Choose the class for the fields of a message, and refuse fields that say nothing."""
+    """Return the class for the fields of a message."""
     word = fields.get("role")
-    member = UserMessage if word is None else _MEMBER_OF_ROLE[read_role(word)]
-    if member in _SPEAKING and fields.get("contents") is None and fields.get("content") is None:
-        _refuse_silence(fields)
-    return member
+    return UserMessage if word is None else _MEMBER_OF_ROLE[read_role(word)]
 
 
-def _refuse_silence(fields: Mapping[str, Any]) -> None:
-    if not (fields.get("tool_calls") or fields.get("function_calls")):
+def _refuse_silence(member: type[Message], fields: Mapping[str, Any]) -> None:
+    """Raise InvalidMessage for the fields of a message that would say nothing."""
+    said = fields.get("contents") is not None or fields.get("content") is not None
+    if member in _SPEAKING and not said and not (fields.get("tool_calls") or fields.get("function_calls")):
         raise InvalidMessage("A message needs content or tool calls.", hint="Pass contents=() for an empty one.")
 
 
 def _member_name(data: object) -> str | None:
-    """Name the branch of the union for a message or its fields."""
+    """Return the branch of the union for a message or its fields."""
     if isinstance(data, Message):
         return _MEMBER_OF_ROLE[data.role].__name__
-    return _member(data).__name__ if isinstance(data, Mapping) else None
+    if not isinstance(data, Mapping):
+        return None
+    member = _member(data)
+    _refuse_silence(member, data)
+    return member.__name__

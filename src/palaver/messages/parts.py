@@ -1,8 +1,8 @@
 """Content parts and tool calls of other interfaces, read into blocks and written for chat completions.
 
-Known are the parts of OpenAI chat completions and responses, of Anthropic messages, and palaver's own blocks as dicts. A key that
-a block has no field for stays on it, as ``source_<key>`` where the block means something else by that name; a part that is not
-known, or whose payload is unreadable, stays whole as UnknownContent.
+The known parts are those of OpenAI chat completions and responses, of Anthropic messages, and palaver's own blocks as dicts. A key
+that a block has no field for stays on it, as ``source_<key>`` where the block has a field of that name. An unknown part, or one with
+an unreadable payload, stays whole as UnknownContent.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
-from palaver.errors import InvalidInput, InvalidMedia, InvalidMessage
+from palaver.errors import InvalidInput, InvalidMessage
 from palaver.messages.blocks import (
     AudioContent,
     Content,
@@ -28,7 +28,7 @@ from palaver.messages.frozen import EMPTY, thaw
 from palaver.messages.media import Media
 from palaver.messages.value import Value
 
-__all__ = ["beside", "blocks_of", "call_of", "calls_of", "part_of", "result_of"]
+__all__ = ["blocks_of", "call_of", "calls_of", "extra_fields", "part_of", "result_of"]
 
 Fields = dict[str, Any]
 Block = TypeVar("Block", bound=Value)
@@ -65,10 +65,10 @@ def blocks_of(content: object) -> tuple[Content, ...]:
 
 
 def result_of(content: object) -> str | tuple[ResultContent, ...]:
-    """Read the content of a tool's result: text as it is, else blocks; one that has no place in a result is kept whole.
+    """Read the content of a tool's result: text, or blocks; a block that cannot be in a result is kept whole.
 
     Raises:
-        InvalidMessage: It is no content.
+        InvalidMessage: It is not content.
     """
     if content is None or isinstance(content, str):
         return content or ""
@@ -81,10 +81,10 @@ def result_of(content: object) -> str | tuple[ResultContent, ...]:
 
 
 def calls_of(calls: object) -> tuple[ToolCallContent, ...]:
-    """Read a list of tool calls, or None for none.
+    """Read a list of tool calls; None is an empty one.
 
     Raises:
-        InvalidMessage: It is no list of tool calls.
+        InvalidMessage: It is not a list of tool calls.
     """
     if calls is None:
         return ()
@@ -107,46 +107,39 @@ def call_of(call: object) -> ToolCallContent:
         raise InvalidMessage(f"A {type(call).__name__} is no tool call.", hint="Pass the dict of chat completions.")
     if call.get("type") == "tool_call":
         return ToolCallContent.from_dict(call)
-    rest = _flat(call)
-    own = {"id": rest.pop("id", None) or "", "name": rest.pop("name", None) or ""}
-    return _made(ToolCallContent, own | {"args": _arguments(rest.pop("arguments", None))}, rest)
-
-
-def _flat(call: Mapping[str, Any]) -> Fields:
-    """Lift what chat completions puts under ``function`` beside the id."""
     rest = dict(call)
     function = rest.pop("function", None)
-    if isinstance(function, Mapping):
+    if isinstance(function, Mapping):  # chat completions keeps name and arguments there
         rest |= {key if key in {"name", "arguments"} else f"function_{key}": value for key, value in function.items()}
     elif function is not None:
         rest["name"] = function
     if rest.get("type") == "function":
         del rest["type"]
-    return rest
+    own = {"id": rest.pop("id", None) or "", "name": rest.pop("name", None) or ""}
+    return _made(ToolCallContent, own | {"args": _arguments(rest.pop("arguments", None))}, rest)
 
 
 def _arguments(arguments: object) -> object:
-    """Give arguments as a mapping or as text; JSON of another kind as the text of it, which is then found malformed."""
+    """Return arguments as a mapping or as text; JSON of another type becomes text, which is then found malformed."""
     if arguments is None:
         return EMPTY
     return arguments if isinstance(arguments, str | Mapping) else json.dumps(arguments, default=str)
 
 
-def beside(kind: type[Value], rest: Mapping[str, Any]) -> Fields:
-    """Name the keys that ``kind`` has no field for so that none is taken for one."""
+def extra_fields(kind: type[Value], rest: Mapping[str, Any]) -> Fields:
+    """Rename the keys that `kind` has fields for, so that none is read as one."""
     return {f"source_{key}" if key in kind.model_fields else key: value for key, value in rest.items()}
 
 
 def _made(kind: type[Block], own: Fields, rest: Mapping[str, Any]) -> Block:
-    return kind.from_dict(own | beside(kind, rest))
+    return kind.from_dict(own | extra_fields(kind, rest))
 
 
 def _block_of(part: object) -> Content:
-    """Read one block or part."""
     if isinstance(part, str):
         return TextContent(content=part)
     if isinstance(part, Value):
-        return part  # type: ignore[return-value] # a value of another kind is refused when the message is validated
+        return part  # type: ignore[return-value] # another value is refused when the message is validated
     if not isinstance(part, Mapping) or not all(isinstance(key, str) for key in part):
         raise InvalidMessage(f"A {type(part).__name__} is no content part, unless it has strings as keys.")
     kind = part.get("type", "text" if "text" in part else None)
@@ -165,13 +158,13 @@ def _block_of(part: object) -> Content:
 
 
 def _unknown(kind: str, part: Mapping[str, Any]) -> UnknownContent:
-    """Keep a part whole; one of a type that palaver itself uses is wrapped, so that it is not read as that."""
+    """Keep a part whole, wrapped if its type is one of palaver's own."""
     if kind in _OWN or "changes" in part:
         return UnknownContent(type="unreadable", part=dict(part))
     return UnknownContent.from_dict({"type": kind, **part})
 
 
-# --- readers: each takes the keys of a part beside its type, and may take them out ------------------------------------
+# --- readers: each receives the keys of a part beside its type, removes those it reads, and keeps the rest as extra fields ---
 
 
 def _text(rest: Fields) -> Content:
@@ -180,12 +173,8 @@ def _text(rest: Fields) -> Content:
 
 def _named_text(kind: str) -> Callable[[Fields], Content]:
     """Read a text part whose type says more than text; the type stays as ``part_type``."""
-
-    def read(rest: Fields) -> Content:
-        text = rest.pop("refusal" if kind == "refusal" else "text")
-        return _made(TextContent, {"content": text, "part_type": kind}, rest)
-
-    return read
+    key = "refusal" if kind == "refusal" else "text"
+    return lambda rest: _made(TextContent, {"content": rest.pop(key), "part_type": kind}, rest)
 
 
 def _image_url(rest: Fields) -> Content:
@@ -204,12 +193,8 @@ def _input_audio(rest: Fields) -> Content:
 
 def _source(rest: Fields) -> Content:
     source = rest.pop("source")
-    if source["type"] not in {"url", "base64"}:
-        raise InvalidMedia(f"An image source of type {source['type']!r} is not known.")
-    medium = Media.from_text(
-        source["url" if source["type"] == "url" else "data"], "image", source.get("media_type", "")
-    )
-    return _made(ImageContent, {"images": (medium,)}, rest)
+    data = source[{"url": "url", "base64": "data"}[source["type"]]]
+    return _made(ImageContent, {"images": (Media.from_text(data, "image", source.get("media_type", "")),)}, rest)
 
 
 def _thinking(rest: Fields) -> Content:
@@ -247,28 +232,20 @@ _READERS: dict[str, Callable[[Fields], Content]] = {
 }
 
 
-# --- and back ---------------------------------------------------------------------------------------------------------
+# --- and back ---------------------------------------------------------------------------------------------------------------
 
 
 def part_of(block: Content) -> list[dict[str, Any]]:
-    """Write a block as chat-completions parts; one image block may give several.
+    """Return a block as chat-completions parts; an image block may give several.
 
-    Media whose bytes are not in memory, and blocks that chat completions has no part for, are written as palaver's own dict.
+    Media whose bytes are not in memory, and blocks that chat completions has no part for, become palaver's own dict.
     """
     if isinstance(block, TextContent):
         return [{"type": "text", "text": block.content}]
     if isinstance(block, ImageContent) and all(image.url or image.data is not None for image in block.images):
-        return [{"type": "image_url", "image_url": {"url": _address(image)}} for image in block.images]
+        addresses = [f"data:{kind};base64,{data}" if kind else data for data, kind in block.to_base64()]
+        return [{"type": "image_url", "image_url": {"url": address}} for address in addresses]
     if isinstance(block, AudioContent) and all(sound.data is not None for sound in block.audio):
-        return [{"type": "input_audio", "input_audio": _sound(sound)} for sound in block.audio]
+        formats = [(data, kind.removeprefix("audio/").replace("mpeg", "mp3")) for data, kind in block.to_base64()]
+        return [{"type": "input_audio", "input_audio": {"data": data, "format": kind}} for data, kind in formats]
     return [thaw(block.model_dump(mode="json", exclude_defaults=True)) | {"type": block.type}]
-
-
-def _address(image: Media) -> str:
-    data, media_type = image.to_base64()
-    return f"data:{media_type};base64,{data}" if media_type else data
-
-
-def _sound(sound: Media) -> dict[str, str]:
-    data, media_type = sound.to_base64()
-    return {"data": data, "format": "mp3" if media_type == "audio/mpeg" else media_type.removeprefix("audio/")}

@@ -1,8 +1,10 @@
-"""What every message has and can tell, whatever its role."""
+"""The fields of every message and the views on them, whatever its role."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from pydantic import Field, field_validator
@@ -10,7 +12,9 @@ from pydantic import Field, field_validator
 from palaver.errors import InvalidMessage
 from palaver.ids import new_message_id, now
 from palaver.messages.blocks import (
+    AudioContent,
     Content,
+    ImageContent,
     TextContent,
     ThinkingContent,
     ToolCallContent,
@@ -28,26 +32,23 @@ from palaver.messages.forms import (
     with_content,
 )
 from palaver.messages.frozen import EMPTY
+from palaver.messages.media import Media
+from palaver.messages.normalize import Change
 from palaver.messages.roles import SPEAKER_OF_ROLE, APITypes, Modalities, Role, Speaker, StopReason, read_role
 from palaver.messages.usage import NO_USAGE, InvokeCost, Usage
 from palaver.messages.value import JsonObject, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
     from typing import Self
 
-    from palaver.messages.normalize import Change
-
-__all__ = ["MessageFields", "MessageRecord", "TokenLogprob"]
+__all__ = ["MessageFields", "MessageRecord", "TokenLogprob", "media_of"]
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
-_NAME_LIMIT = 64  # the longest name OpenAI's chat completions accept
-_DERIVED = frozenset({"name", "modality", "speaker"})
-_WIRE_ROLE = {Role.TOOL_CALL: Role.ASSISTANT}
+_NAME_LIMIT = 64  # the longest name that OpenAI's chat completions accept
 
 
 class MessageFields(TypedDict, total=False):
-    """The keywords that the constructor of every message takes; unknown ones are kept as well."""
+    """The keywords of every message's constructor."""
 
     role: Role | str
     contents: Iterable[Content | Mapping[str, Any]]
@@ -61,6 +62,7 @@ class MessageFields(TypedDict, total=False):
     name: str | None
     metadata: Mapping[str, Any] | None
     model: str | None
+    provider: str | None
     api_type: APITypes | str
     usage: Mapping[str, Any] | None
     parsed: Mapping[str, Any] | None
@@ -77,7 +79,7 @@ class MessageFields(TypedDict, total=False):
 class TokenLogprob(Value):
     """The log probability of one token, natural logarithm; a bare number or text is read as one."""
 
-    _free: ClassVar[frozenset[str]] = frozenset({"logprob"})  # minus infinity is a log probability, and no JSON
+    _free: ClassVar[frozenset[str]] = frozenset({"logprob"})  # minus infinity is a log probability, and not JSON
 
     token: str = ""
     logprob: float | None = None
@@ -86,9 +88,7 @@ class TokenLogprob(Value):
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Read the alternatives of a token."""
-        values["top_logprobs"] = _logprobs(values.get("top_logprobs"))
-        return values
+        return values | {"top_logprobs": _logprobs(values.get("top_logprobs"))}
 
 
 class MessageRecord(Value):
@@ -98,42 +98,44 @@ class MessageRecord(Value):
         role: The part it plays.
         contents: Its blocks.
         id: Its identity.
-        timestamp: Seconds since 1970 UTC.
-        name: Who sent it: a user, an agent, a tool; by default named after the role.
+        timestamp: Seconds since 1970-01-01 UTC.
+        name: The sender: a user, an agent, a tool; by default named after the role.
         metadata: Whatever the program wants to keep with it; never sent.
         model: The model that wrote it, or None.
+        provider: Who served the model, such as ``anthropic``, or None.
         api_type: The interface it came through.
-        usage: What the call that wrote it used; empty if it is not known.
-        parsed: What the prompt's parser made of it; empty without one.
+        usage: What the call that wrote it used; empty if unknown.
+        parsed: The output of the prompt's parser; empty without one.
         logprobs: Log probabilities of its tokens, if they were asked for.
         vectors: Embeddings, for programs that keep them.
         modality: What it mainly consists of, derived from the blocks.
-        stop_reason: Why the model stopped, or None if nobody said.
+        stop_reason: Why the model stopped, or None if unknown.
         error: What went wrong while it was written, or empty.
         response_id: The provider's id of the response; fragments of one response share it.
         speaker: Who really said it; by default who speaks in the role.
     """
 
     _free: ClassVar[frozenset[str]] = frozenset({"metadata", "parsed"})
-    _always_stored: ClassVar[frozenset[str]] = _DERIVED | {"role", "contents"}
+    _always_stored: ClassVar[frozenset[str]] = frozenset({"role", "contents"})
 
     role: Role
     contents: tuple[Content, ...] = ()
     id: str = Field(default_factory=new_message_id)
     timestamp: float = Field(default_factory=now)
-    name: str = ""
+    name: str = Field(default_factory=lambda known: default_name(known["role"], known["contents"]))
     metadata: JsonObject = EMPTY
     model: str | None = None
+    provider: str | None = None
     api_type: APITypes = APITypes.COMPLETION
     usage: Usage = NO_USAGE
     parsed: JsonObject = EMPTY
     logprobs: tuple[TokenLogprob, ...] = ()
     vectors: tuple[float, ...] = ()
-    modality: Modalities = Modalities.TEXT
+    modality: Modalities = Field(default_factory=lambda known: default_modality(known["contents"]))
     stop_reason: StopReason | None = None
     error: str = ""
     response_id: str | None = None
-    speaker: Speaker = Speaker.HUMAN
+    speaker: Speaker = Field(default_factory=lambda known: SPEAKER_OF_ROLE[known["role"]])
 
     @field_validator("logprobs", mode="before")
     @classmethod
@@ -141,23 +143,18 @@ class MessageRecord(Value):
         return _logprobs(value)
 
     @classmethod
+    def _keywords(cls) -> AbstractSet[str]:
+        return super()._keywords() | CONVENIENT
+
+    @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Turn the convenient forms into blocks and derive what was not given."""
+        """Convert the convenient forms to blocks."""
         word = values.get("role")
-        role = values["role"] = read_role(cls.__pydantic_fields__["role"].default if word is None else word)
+        values["role"] = read_role(cls.__pydantic_fields__["role"].default if word is None else word)
         if not CONVENIENT.isdisjoint(values):
-            take_convenient(role, values)
-        contents = values["contents"] = listed(values.get("contents"))
-        if values.get("id") is None:
-            values["id"] = new_message_id()
-        if values.get("timestamp") is None:
-            values["timestamp"] = now()
-        if not values.get("name"):
-            values["name"] = default_name(role, contents)
-        if values.get("modality") is None:
-            values["modality"] = default_modality(contents)
-        if values.get("speaker") is None:
-            values["speaker"] = SPEAKER_OF_ROLE[role]
+            take_convenient(values["role"], values)
+        values["contents"] = listed(values.get("contents"))
+        values["name"] = values.get("name") or None  # an empty name is derived, like one that is not given
         return values
 
     def stored_fields(self) -> list[tuple[str, Any]]:
@@ -166,11 +163,10 @@ class MessageRecord(Value):
         return [item for item in super().stored_fields() if item[0] not in derived or item[1] != derived[item[0]]]
 
     def _derived(self) -> dict[str, Any]:
-        role, contents = self.role, self.contents
         return {
-            "name": default_name(role, contents),
-            "modality": default_modality(contents),
-            "speaker": SPEAKER_OF_ROLE[role],
+            "name": default_name(self.role, self.contents),
+            "modality": default_modality(self.contents),
+            "speaker": SPEAKER_OF_ROLE[self.role],
         }
 
     @property
@@ -218,7 +214,7 @@ class MessageRecord(Value):
 
     @property
     def normalized(self) -> tuple[Change, ...]:
-        """Everything the edge changed in this message, its blocks included, with places seen from the message."""
+        """What was replaced when the message was normalised, with places seen from the message."""
         return (*self.changes, *changes_in(self.contents))
 
     def text_content(self) -> str:
@@ -226,43 +222,50 @@ class MessageRecord(Value):
         return "".join([block.content for block in self.contents if isinstance(block, TextContent)])
 
     def tool_calls(self) -> list[ToolCallContent]:
-        """Give the tool calls in order."""
+        """Return the tool calls in order."""
         return [block for block in self.contents if isinstance(block, ToolCallContent)]
 
     def tool_results(self) -> list[ToolResultContent]:
-        """Give the tool results in order."""
+        """Return the tool results in order."""
         return [block for block in self.contents if isinstance(block, ToolResultContent)]
 
     def thinking(self) -> list[ThinkingContent]:
-        """Give the thinking blocks in order."""
+        """Return the thinking blocks in order."""
         return [block for block in self.contents if isinstance(block, ThinkingContent)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Give every field as plain JSON, media inline while they are in memory; ``from_dict`` reads it back."""
+        """Return every field as plain JSON, media inline while they are in memory; ``from_dict`` reads it back."""
         return self.model_dump(mode="json")
 
     def to_api_dict(self) -> dict[str, Any]:
-        """Give the chat-completions dict: role and content, and the other keys only where they say something.
+        """Return the chat-completions dict: role and content, and other keys only where they differ from the default.
+
+        Arguments that are not a JSON object stand under ``MALFORMED``, so that a server that parses them accepts the dict.
 
         Raises:
-            InvalidMessage: It holds results of several calls, which chat completions keeps in a message each.
+            InvalidMessage: It holds results of several calls; chat completions keeps each in a message of its own.
+            NotFound: The bytes of an image or sound are not in memory.
         """
         if len(self.tool_results()) > 1:
             raise InvalidMessage(
                 "A chat-completions message answers one call, and this one answers several.",
                 hint="Use ToolMessage.split() first.",
             )
-        said: dict[str, Any] = {"role": _WIRE_ROLE.get(self.role, self.role).value, "content": self.content}
+        for media in media_of(self):
+            if media.data is None and media.url is None:
+                media.payload()  # raises
+        role = Role.ASSISTANT if self.is_assistant_side else self.role
+        fields: dict[str, Any] = {"role": role.value, "content": self.content}
         if self.is_function_call:
-            said["tool_calls"] = [
-                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            fields["tool_calls"] = [
+                {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.json_arguments}}
                 for call in self.tool_calls()
             ]
         if self.tool_call_id is not None:
-            said["tool_call_id"] = self.tool_call_id
+            fields["tool_call_id"] = self.tool_call_id
         if self.name != default_name(self.role, ()):
-            said["name"] = self.sanitized_name
-        return said
+            fields["name"] = self.sanitized_name
+        return fields
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy the message, with some fields or convenient forms replaced and validated.
@@ -270,7 +273,7 @@ class MessageRecord(Value):
         ``content`` replaces what was said and leaves thinking and calls alone. What was derived is derived again.
 
         Raises:
-            InvalidMessage: The result would be no message of this class.
+            InvalidMessage: The result would not be a message of this class.
         """
         if not update:
             return super().model_copy(deep=deep)
@@ -283,6 +286,17 @@ class MessageRecord(Value):
         return super().model_copy(update=changes)
 
 
+def media_of(message: MessageRecord) -> Iterator[Media]:
+    """Return the media of a message in order, those inside tool results included."""
+    for block in message.contents:
+        parts = (block,) if not isinstance(block, ToolResultContent) else block.content
+        for part in parts if isinstance(parts, tuple) else ():
+            if isinstance(part, ImageContent):
+                yield from part.images
+            elif isinstance(part, AudioContent):
+                yield from part.audio
+
+
 def _logprobs(items: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever a provider gave
     if items is None:
         return ()
@@ -292,7 +306,6 @@ def _logprobs(items: Any) -> tuple[Any, ...]:  # noqa: ANN401 - whatever a provi
 
 
 def _logprob(item: Any) -> Any:  # noqa: ANN401 - whatever a provider gave
-    """Read a bare number as a log probability and other things as a token."""
     if isinstance(item, TokenLogprob | dict):
         return item
     if isinstance(item, int | float) and not isinstance(item, bool):

@@ -1,4 +1,4 @@
-"""The small closed vocabularies of a message: who speaks, in what form, why it ended, and how far it is trusted."""
+"""The closed vocabularies of a message: who speaks, in what form, why it ended, and how far it is trusted."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = [
     "ToolKind",
     "Trust",
     "read_role",
+    "stop_reason_of",
 ]
 
 
 class Role(StrEnum):
-    """The part a message plays in the conversation.
+    """The part that a message plays in the conversation.
 
-    ``developer``, the newer OpenAI word for the instructions, is read as SYSTEM. TOOL_CALL is an assistant's message that
-    asks for tools, in dialogs that keep it apart; the wire role of it is always assistant. The last three never go to a model
-    as they are.
+    ``developer``, OpenAI's newer word for instructions, is read as SYSTEM. TOOL_CALL is an assistant message that calls tools,
+    in dialogs that keep it apart; providers receive it as assistant. The last three never go to a model as they are.
     """
 
     SYSTEM = "system"
@@ -40,25 +40,22 @@ class Role(StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> Role | None:
-        """Read ``developer`` as SYSTEM."""
         return cls.SYSTEM if value == "developer" else None
 
 
 Roles = MessageRole = Role
 
-_ROLE_OF_WORD = {role.value: role for role in Role}
-
 
 def read_role(word: object) -> Role:
-    """Read the word for a role.
+    """Return the role for a word.
 
     Raises:
-        InvalidMessage: It is none.
+        InvalidMessage: No role has this name.
     """
-    role = (_ROLE_OF_WORD.get(word) or Role._missing_(word)) if isinstance(word, str) else None
-    if role is None:
-        raise InvalidMessage(f"There is no role {word!r}.", hint=f"Roles are: {', '.join(Role)}.")
-    return role
+    try:
+        return Role(word)  # type: ignore[arg-type] # Enum refuses what is not a role
+    except (ValueError, TypeError):
+        raise InvalidMessage(f"There is no role {word!r}.", hint=f"Roles are: {', '.join(Role)}.") from None
 
 
 class Modalities(StrEnum):
@@ -88,8 +85,25 @@ class StopReason(StrEnum):
     ERROR = "error"
 
 
+# OpenAI chat completions, finish_reason; Anthropic, stop_reason; Gemini, FinishReason; pi, stopReason.
+_PROVIDER_WORDS = {
+    StopReason.STOP: "stop end_turn stop_sequence pause_turn",
+    StopReason.LENGTH: "length max_tokens model_context_window_exceeded",
+    StopReason.TOOL_CALLS: "tool_calls function_call tool_use tooluse",
+    StopReason.CONTENT_FILTER: "content_filter safety recitation blocklist prohibited_content spii",
+    StopReason.ERROR: "refusal malformed_function_call error",
+    StopReason.ABORT: "abort aborted",
+}
+_STOP_REASONS = {word: reason for reason, words in _PROVIDER_WORDS.items() for word in words.split()}
+
+
+def stop_reason_of(word: str | None) -> StopReason | None:
+    """Return the stop reason for a provider's word, or None if the word is unknown."""
+    return _STOP_REASONS.get(word.lower()) if word else None
+
+
 class ToolKind(StrEnum):
-    """What sort of thing a tool does: a hint for those who show it."""
+    """What sort of thing a tool does: a hint for user interfaces."""
 
     READ = "read"
     EDIT = "edit"
@@ -100,7 +114,7 @@ class ToolKind(StrEnum):
 
 
 class Trust(IntEnum):
-    """How far the words of a speaker may be followed: the lowest first, so that ``min`` is what a summary inherits."""
+    """How far a speaker's words may be believed, lowest first: a summary inherits the minimum of its sources."""
 
     OUTSIDE = 0
     MODEL = 1
@@ -109,7 +123,7 @@ class Trust(IntEnum):
 
 
 class Speaker(StrEnum):
-    """Who really said something, whatever role carries it."""
+    """Who really said something, whatever role it is sent in."""
 
     HUMAN = "human"
     MODEL = "model"
@@ -119,7 +133,7 @@ class Speaker(StrEnum):
 
     @property
     def trust(self) -> Trust:
-        """How far this speaker may be followed; a summary counts as the least of what it may have come from."""
+        """How far this speaker may be believed; a summary counts as the least of what it may have come from."""
         return _TRUST[self]
 
 

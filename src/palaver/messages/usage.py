@@ -1,10 +1,10 @@
-"""What a model call used and cost, read from whichever words the provider chose.
+"""What a model call used and cost, read from any provider's usage record.
 
 The provider's own record is kept as it came. The typed attributes mean the same for every provider:
 
 * ``input_tokens`` is everything the model read in the call, cached or not;
 * ``cache_read_tokens`` and ``cache_write_tokens`` are parts of it, ``uncached_tokens`` is the rest;
-* ``output_tokens`` is everything the model wrote, and ``reasoning_tokens`` is the part of it nobody saw.
+* ``output_tokens`` is everything the model wrote, and ``reasoning_tokens`` is the hidden part of it.
 """
 
 from __future__ import annotations
@@ -13,120 +13,116 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
-from palaver.messages.frozen import FrozenDict, freeze
+from pydantic_core.core_schema import ValidationInfo
+
+from palaver.messages.frozen import STORED, FrozenDict, freeze, freeze_json
 
 __all__ = ["InvokeCost", "Usage", "UsageCost"]
 
 
-class _Words(NamedTuple):
-    """One provider's vocabulary; a dot steps into a nested mapping, several spellings are tried in order."""
+class _Vocabulary(NamedTuple):
+    """The words of one provider: keys separated by spaces, tried in order; a dot steps into a nested mapping."""
 
     input: str
     output: str
-    cache_read: tuple[str, ...] = ()
-    cache_write: tuple[str, ...] = ()
-    reasoning: tuple[str, ...] = ()
-    total: tuple[str, ...] = ("total_tokens",)
+    cache_read: str = ""
+    cache_write: str = ""
+    reasoning: str = ""
+    total: str = "total_tokens"
+    added_input: str = ""
+    """A figure that `input` leaves out, such as the prompts of Gemini's own tools."""
     cached_apart: bool = False
-    """The input figure leaves out what was read from or written to the cache."""
-    more_input: tuple[str, ...] = ()
-    more_output: tuple[str, ...] = ()
-    marks: tuple[str, ...] = ()
-    """Keys that tell this vocabulary from one that shares its other words."""
+    """True when `input` leaves out what was read from or written to the cache."""
+    thoughts_apart: bool = False
+    """True when `output` leaves out the reasoning."""
+    marks: str = ""
+    """Keys that tell this vocabulary from one with the same words for input and output."""
 
 
 # OpenAI Responses, Codex rollouts (cached_input_tokens) and palaver's own words (cache_read_tokens).
-_OWN_WORDS = _Words(
+_OWN_WORDS = _Vocabulary(
     "input_tokens",
     "output_tokens",
-    ("input_tokens_details.cached_tokens", "cached_input_tokens", "cache_read_tokens"),
-    ("cache_write_tokens",),
-    ("output_tokens_details.reasoning_tokens", "reasoning_output_tokens", "reasoning_tokens"),
+    "input_tokens_details.cached_tokens cached_input_tokens cache_read_tokens",
+    "cache_write_tokens",
+    "output_tokens_details.reasoning_tokens reasoning_output_tokens reasoning_tokens",
 )
 
-# Each row names where its words are documented. The first row whose input or output word, and one of whose marks, is there counts.
+# The first row counts whose input or output word, and one of whose marks, is in the record. Sources: OpenAI chat completions
+# (platform.openai.com/docs/api-reference/chat/object), and LiteLLM, which adds Anthropic's words while prompt_tokens includes them;
+# Anthropic Messages (docs.anthropic.com/en/api/messages, usage); Inspect (inspect.aisi.org.uk, ModelUsage); Gemini
+# (ai.google.dev/api/generate-content, UsageMetadata), in JSON and in Python; pi's Usage type; Gemini CLI chat files; Vercel's SDK, Cline.
 _VOCABULARIES = (
-    # OpenAI chat completions (platform.openai.com/docs/api-reference/chat/object), and LiteLLM, which adds Anthropic's words
-    # while prompt_tokens keeps including them.
-    _Words(
+    _Vocabulary(
         "prompt_tokens",
         "completion_tokens",
-        ("prompt_tokens_details.cached_tokens", "cache_read_input_tokens", "prompt_cache_hit_tokens"),
-        ("prompt_tokens_details.cache_creation_tokens", "cache_creation_input_tokens"),
-        ("completion_tokens_details.reasoning_tokens",),
+        "prompt_tokens_details.cached_tokens cache_read_input_tokens prompt_cache_hit_tokens",
+        "prompt_tokens_details.cache_creation_tokens cache_creation_input_tokens",
+        "completion_tokens_details.reasoning_tokens",
     ),
-    # Anthropic Messages (docs.anthropic.com/en/api/messages, usage): input_tokens leaves out both kinds of cached tokens.
-    _Words(
+    _Vocabulary(
         "input_tokens",
         "output_tokens",
-        ("cache_read_input_tokens",),
-        ("cache_creation_input_tokens",),
-        (),
+        "cache_read_input_tokens",
+        "cache_creation_input_tokens",
         cached_apart=True,
-        marks=("cache_read_input_tokens", "cache_creation_input_tokens"),
+        marks="cache_read_input_tokens cache_creation_input_tokens",
     ),
-    # Inspect (inspect.aisi.org.uk, ModelUsage): Anthropic's meaning in words of its own.
-    _Words(
+    _Vocabulary(
         "input_tokens",
         "output_tokens",
-        ("input_tokens_cache_read",),
-        ("input_tokens_cache_write",),
-        ("reasoning_tokens",),
+        "input_tokens_cache_read",
+        "input_tokens_cache_write",
+        "reasoning_tokens",
         cached_apart=True,
-        marks=("input_tokens_cache_read", "input_tokens_cache_write"),
+        marks="input_tokens_cache_read input_tokens_cache_write",
     ),
     _OWN_WORDS,
-    # Gemini (ai.google.dev/api/generate-content, UsageMetadata): thoughts and tool prompts are counted beside the others.
-    _Words(
+    _Vocabulary(
         "promptTokenCount",
         "candidatesTokenCount",
-        ("cachedContentTokenCount",),
-        (),
-        ("thoughtsTokenCount",),
-        ("totalTokenCount",),
-        more_input=("toolUsePromptTokenCount",),
-        more_output=("thoughtsTokenCount",),
+        "cachedContentTokenCount",
+        reasoning="thoughtsTokenCount",
+        total="totalTokenCount",
+        added_input="toolUsePromptTokenCount",
+        thoughts_apart=True,
     ),
-    _Words(
+    _Vocabulary(
         "prompt_token_count",
         "candidates_token_count",
-        ("cached_content_token_count",),
-        (),
-        ("thoughts_token_count",),
-        ("total_token_count",),
-        more_input=("tool_use_prompt_token_count",),
-        more_output=("thoughts_token_count",),
+        "cached_content_token_count",
+        reasoning="thoughts_token_count",
+        total="total_token_count",
+        added_input="tool_use_prompt_token_count",
+        thoughts_apart=True,
     ),
-    # pi (its Usage type): input leaves out what was cached.
-    _Words(
+    _Vocabulary(
         "input",
         "output",
-        ("cacheRead",),
-        ("cacheWrite",),
-        ("reasoning",),
-        ("totalTokens", "total"),
+        "cacheRead",
+        "cacheWrite",
+        "reasoning",
+        "totalTokens total",
         cached_apart=True,
-        marks=("cacheRead", "cacheWrite"),
+        marks="cacheRead cacheWrite",
     ),
-    # Gemini CLI chat files: Gemini's figures in short words.
-    _Words(
-        "input", "output", ("cached",), (), ("thoughts",), ("total",), more_input=("tool",), more_output=("thoughts",)
+    _Vocabulary(
+        "input", "output", "cached", reasoning="thoughts", total="total", added_input="tool", thoughts_apart=True
     ),
-    # Vercel's SDK and Cline.
-    _Words(
+    _Vocabulary(
         "inputTokens",
         "outputTokens",
-        ("cachedInputTokens", "cacheReadTokens"),
-        ("cacheWriteTokens",),
-        ("reasoningTokens",),
-        ("totalTokens",),
+        "cachedInputTokens cacheReadTokens",
+        "cacheWriteTokens",
+        "reasoningTokens",
+        "totalTokens",
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class UsageCost:
-    """What a call cost, in US dollars, by kind of token; all zero when nobody said."""
+    """What a call cost, in US dollars, by kind of token; all zero if unknown."""
 
     input: float = 0.0
     output: float = 0.0
@@ -173,27 +169,31 @@ _RATES = frozenset({"input_cost_per_token", "output_cost_per_token", "cache_read
 
 
 class Usage(FrozenDict):
-    """The provider's usage record: a read-only mapping, with typed attributes that mean the same for all providers.
+    """The provider's usage record: a read-only mapping with typed attributes that mean the same for all providers.
 
-    ``usage["input_tokens"]`` is the provider's own figure; ``usage.input_tokens`` is everything the model read. With keywords a
-    record in palaver's own words is made: ``Usage(input_tokens=10, cost=UsageCost(total=0.2))``. Numbers are tokens, costs dollars.
+    ``usage["input_tokens"]`` is the provider's own figure; ``usage.input_tokens`` is everything the model read. Keywords make a
+    record in palaver's own words: ``Usage(input_tokens=10, cost=UsageCost(total=0.2))``. Numbers are tokens, costs dollars.
     """
 
     __slots__ = ()
 
     def __init__(self, raw: Mapping[str, Any] | None = None, /, **own: float | UsageCost) -> None:
-        """Take the provider's record, or figures in palaver's own words."""
+        """Copy the provider's record, or figures in palaver's own words."""
         figures = {key: asdict(value) if isinstance(value, UsageCost) else value for key, value in own.items()}
-        dict.__init__(self, freeze({**(raw or {}), **figures}, "usage", []))  # counts and prices: nothing to report
+        dict.__init__(self, freeze({**(raw or {}), **figures}, "usage", []))  # counts and prices: no change to record
 
     @classmethod
-    def _validated(cls, value: object) -> Usage:
-        """Accept a usage, a plain mapping, or the usage object of a provider's package."""
+    def _validated(cls, value: object, info: ValidationInfo) -> Usage:
         if isinstance(value, Usage):
             return value
         if isinstance(value, Mapping):
-            return cls(value) if value else NO_USAGE
-        dump = getattr(value, "model_dump", None)
+            if not value:
+                return NO_USAGE
+            frozen = freeze_json(value, info) if info.context is STORED else freeze(dict(value), "usage", [])
+            usage: Usage = dict.__new__(cls)
+            dict.update(usage, frozen)
+            return usage
+        dump = getattr(value, "model_dump", None)  # the usage object of a provider's package
         if callable(dump):
             return cls(dump(mode="json"))
         raise ValueError("usage must be a mapping")
@@ -201,26 +201,26 @@ class Usage(FrozenDict):
     @property
     def input_tokens(self) -> int:
         """Everything the model read in this call, cached or not."""
-        words = self._words
-        plain = self._count(words.input) + sum(map(self._count, words.more_input))
+        words = self._vocabulary
+        plain = self._count(words.input) + self._count(words.added_input)
         cached = self.cache_read_tokens + self.cache_write_tokens
         return plain + cached if words.cached_apart or cached > plain else plain
 
     @property
     def output_tokens(self) -> int:
         """Everything the model wrote in this call, reasoning included."""
-        words = self._words
-        return self._count(words.output) + sum(map(self._count, words.more_output))
+        words = self._vocabulary
+        return self._count(words.output) + (self.reasoning_tokens if words.thoughts_apart else 0)
 
     @property
     def cache_read_tokens(self) -> int:
         """The part of ``input_tokens`` that came from the provider's cache."""
-        return self._count(*self._words.cache_read)
+        return self._count(self._vocabulary.cache_read)
 
     @property
     def cache_write_tokens(self) -> int:
         """The part of ``input_tokens`` that was written to the provider's cache."""
-        return self._count(*self._words.cache_write)
+        return self._count(self._vocabulary.cache_write)
 
     @property
     def uncached_tokens(self) -> int:
@@ -229,20 +229,20 @@ class Usage(FrozenDict):
 
     @property
     def reasoning_tokens(self) -> int:
-        """The part of ``output_tokens`` that went into reasoning, as far as the provider says."""
-        return self._count(*self._words.reasoning)
+        """The part of ``output_tokens`` that went into reasoning, as far as the provider reports it."""
+        return self._count(self._vocabulary.reasoning)
 
     @property
     def total_tokens(self) -> int:
-        """What the provider calls the total, else input and output together."""
-        return self._count(*self._words.total) or self.input_tokens + self.output_tokens
+        """The provider's total, else input and output together."""
+        return self._count(self._vocabulary.total) or self.input_tokens + self.output_tokens
 
     @property
     def context_tokens(self) -> int:
         """What this one request and its answer occupied of the model's window.
 
-        The record of a turn with several calls may hold sums over them, while its total is that of the last one; a total smaller
-        than the sum of the parts is therefore the one to trust.
+        The record of a turn with several calls may hold sums over them while its total is that of the last one, so a total smaller
+        than the sum of the parts is the right one.
         """
         parts = self.input_tokens + self.output_tokens
         return min(self.total_tokens, parts) if parts else self.total_tokens
@@ -266,6 +266,7 @@ class Usage(FrozenDict):
     def invoke_cost(self) -> InvokeCost:
         """The same figures as an InvokeCost, which can be added up."""
         cost = self.cost
+        prompt_cost = cost.input + cost.cache_read + cost.cache_write
         return InvokeCost(
             prompt_tokens=self.input_tokens,
             completion_tokens=self.output_tokens,
@@ -277,23 +278,23 @@ class Usage(FrozenDict):
             input_cost_per_token=_dollars(self, "input_cost_per_token"),
             output_cost_per_token=_dollars(self, "output_cost_per_token"),
             cache_read_input_token_cost=_dollars(self, "cache_read_input_token_cost"),
-            prompt_cost=cost.input + cost.cache_read + cost.cache_write,
+            prompt_cost=prompt_cost,
             completion_cost=cost.output,
-            cost=cost.total or cost.input + cost.cache_read + cost.cache_write + cost.output,
+            cost=cost.total or prompt_cost + cost.output,
         )
 
     @property
-    def _words(self) -> _Words:
-        """The vocabulary this record is written in."""
+    def _vocabulary(self) -> _Vocabulary:
         for words in _VOCABULARIES:
-            spoken = words.input in self or words.output in self
-            if spoken and (not words.marks or any(mark in self for mark in words.marks)):
-                return words
+            if words.input in self or words.output in self:
+                marks = words.marks.split()
+                if not marks or any(mark in self for mark in marks):
+                    return words
         return _OWN_WORDS
 
-    def _count(self, *paths: str) -> int:
-        """Give the first whole number found at one of the paths; what is no count is none."""
-        for path in paths:
+    def _count(self, paths: str) -> int:
+        """Return the first positive number at one of the paths, else 0."""
+        for path in paths.split():
             value: Any = self
             for step in path.split("."):
                 value = value.get(step) if isinstance(value, Mapping) else None
@@ -303,7 +304,7 @@ class Usage(FrozenDict):
 
 
 def _dollars(record: Mapping[str, Any], *names: str) -> float:
-    """Give the first number found under one of the names; what is no amount is none."""
+    """Return the first number under one of the names, else 0."""
     for name in names:
         value = record.get(name)
         if isinstance(value, int | float) and not isinstance(value, bool):
@@ -312,4 +313,4 @@ def _dollars(record: Mapping[str, Any], *names: str) -> float:
 
 
 NO_USAGE = Usage()
-"""The usage of what used nothing, or did not say."""
+"""The usage of a message without one."""

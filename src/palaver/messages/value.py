@@ -1,19 +1,21 @@
-"""What blocks and messages share: frozen, unknown fields kept, everything inside read-only and normalised where it enters."""
+"""What blocks and messages share: frozen, unknown fields kept, everything inside read-only and clean."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from difflib import get_close_matches
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from inspect import Parameter, Signature
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, PlainValidator, ValidationError, ValidationInfo, model_validator
 
 from palaver.errors import InvalidMessage, PalaverError
-from palaver.messages.frozen import EMPTY, FrozenDict, freeze
+from palaver.messages.frozen import EMPTY, STORED, FrozenDict, freeze, freeze_json
 from palaver.messages.normalize import Change, clean_text, is_clean
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from typing import Self
 
     from pydantic._internal._model_construction import ModelMetaclass
@@ -21,87 +23,139 @@ if TYPE_CHECKING:
 else:
     ModelMetaclass = type(BaseModel)
 
-__all__ = ["JsonObject", "Value", "ValueMeta", "own_error"]
-
+__all__ = ["JsonObject", "Value", "ValueMeta", "by_position", "own_error"]
 
 JsonObject = Annotated[Mapping[str, Any], FrozenDict]
 """A field that holds any JSON object; what it hands out is read-only all the way down."""
 
 
 def own_error(what: str, error: ValidationError) -> PalaverError:
-    """Turn pydantic's error into palaver's: the one a check of ours raised, else an InvalidMessage with every finding."""
+    """Convert a pydantic error: to the PalaverError that one of our checks raised, else to an InvalidMessage."""
     findings = error.errors(include_url=False, include_input=False)
     cause = findings[0].get("ctx", {}).get("error")
     if isinstance(cause, PalaverError):
         return cause
-    faults = tuple((".".join(map(str, found["loc"])), found["msg"]) for found in findings)
+    faults = tuple(
+        (".".join(map(str, found["loc"])), found["msg"])
+        for found in findings
+        if found["type"] != "default_factory_not_called"  # it only follows from another finding
+    )
     shown = "; ".join(f"{place}: {fault}" if place else fault for place, fault in faults)
-    return InvalidMessage(f"This is no {what}: {shown}.", faults=faults)
+    return InvalidMessage(f"This is not a {what}: {shown}.", faults=faults)
 
 
 class ValueMeta(ModelMetaclass):
-    """Constructors that take fields by position and raise palaver's own errors."""
+    """Constructors that take fields by position, refuse misspelt ones and raise palaver's own errors."""
 
     __pydantic_fields__: dict[str, FieldInfo]
 
     def __call__(self, /, *args: Any, **values: Any) -> Any:  # noqa: ANN401 - the constructor of any value
         """Construct a value."""
-        if args:
-            values = self._by_position(args, values)
+        kind = cast("type[Value]", self)
+        values = by_position(kind, args, values) if args else values
+        kind._refuse_unknown(values)  # noqa: SLF001
         try:
-            return super().__call__(**self._from_python(values))
+            return super().__call__(**kind._from_python(values))  # noqa: SLF001
         except ValidationError as error:
             raise own_error(self.__name__, error) from error
 
-    def _by_position(self, args: tuple[Any, ...], values: dict[str, Any]) -> dict[str, Any]:
-        """Name arguments in the order in which the fields are declared; the type is no position."""
-        names = [name for name in self.__pydantic_fields__ if name not in {"type", "changes"}][: len(args)]
-        if len(args) > len(names):
-            raise TypeError(f"{self.__name__} takes at most {len(names)} positional arguments, {len(args)} were given.")
-        if not values.keys().isdisjoint(names):
-            raise TypeError(f"{self.__name__} got {', '.join(values.keys() & names)} by position and by name.")
-        return dict(zip(names, args, strict=True)) | values
+    @property
+    def __signature__(self) -> Signature:
+        """The constructor's signature; the one that pydantic makes lacks positions and convenient forms."""
+        kind = cast("type[Value]", self)
+        positions = kind._positions()  # noqa: SLF001
+        named = sorted(kind._keywords() - set(positions))  # noqa: SLF001
+        kinds = dict.fromkeys(positions, Parameter.POSITIONAL_OR_KEYWORD) | dict.fromkeys(named, Parameter.KEYWORD_ONLY)
+        return Signature([Parameter(name, kind, default=None) for name, kind in kinds.items()])
 
-    def _from_python(self, values: dict[str, Any]) -> dict[str, Any]:
-        """Resolve what only a program may pass, such as a path; metaclasses of classes with such fields override it."""
-        return values
+    @__signature__.setter
+    def __signature__(self, _signature: Signature) -> None:
+        """Ignore the signature that pydantic sets."""
+
+
+def by_position(kind: type[Value], args: tuple[Any, ...], values: dict[str, Any]) -> dict[str, Any]:
+    """Return the keywords for arguments by position, added to those by name.
+
+    Raises:
+        TypeError: There are too many, or one is also given by name.
+    """
+    names = kind._positions()[: len(args)]  # noqa: SLF001
+    if len(args) > len(names):
+        raise TypeError(f"{kind.__name__} takes at most {len(names)} positional arguments, {len(args)} were given.")
+    if not values.keys().isdisjoint(names):
+        raise TypeError(f"{kind.__name__} got {', '.join(values.keys() & names)} by position and by name.")
+    return dict(zip(names, args, strict=True)) | values
 
 
 class Value(BaseModel, metaclass=ValueMeta):
-    """A frozen value that keeps fields it does not know and is fit to be stored and sent from the start.
+    """A frozen value that keeps unknown fields and can always be stored and sent.
 
-    ``changes`` records what had to be replaced in it; see :mod:`palaver.messages.normalize`.
+    ``changes`` records what was replaced in it; see :mod:`palaver.messages.normalize`.
     """
 
     # defer_build: validators are built when they are first used, not at import; pydantic does that under a lock
     model_config = ConfigDict(frozen=True, extra="allow", allow_inf_nan=False, defer_build=True)
+    __pydantic_extra__: dict[str, Annotated[Any, PlainValidator(freeze_json)]]
 
     _free: ClassVar[frozenset[str]] = frozenset()
     """The declared fields that hold any JSON."""
 
     _always_stored: ClassVar[frozenset[str]] = frozenset({"type"})
-    """The fields that are stored though they have their default: those that tell what the value is."""
+    """The fields that are stored even with their default: those that say what the value is."""
 
     _never_stored: ClassVar[frozenset[str]] = frozenset()
 
     changes: tuple[Change, ...] = ()
 
+    @classmethod
+    def _positions(cls) -> list[str]:
+        """Return the fields that the constructor takes by position, in order."""
+        return [name for name in cls.__pydantic_fields__ if name not in {"type", "changes"}]
+
+    @classmethod
+    def _keywords(cls) -> AbstractSet[str]:
+        """Return every keyword of the constructor."""
+        return cls.__pydantic_fields__.keys()
+
+    @classmethod
+    def _refuse_unknown(cls, names: Iterable[str]) -> None:
+        """Raise InvalidMessage for a name that is not a keyword of the constructor."""
+        known = cls._keywords()
+        for name in names:
+            if name not in known:
+                close = get_close_matches(name, known, 1)
+                meant = f" Did you mean {close[0]!r}?" if close else ""
+                raise InvalidMessage(
+                    f"{cls.__name__} has no field {name!r}.{meant}", hint="from_dict() keeps fields it does not know."
+                )
+
+    @classmethod
+    def _from_python(cls, values: dict[str, Any]) -> dict[str, Any]:
+        """Resolve what only a program may pass, such as a path; validation never does."""
+        return values
+
     @model_validator(mode="before")
     @classmethod
-    def _enter(cls, data: Any) -> Any:  # noqa: ANN401 - whatever is validated
-        """Prepare, freeze and normalise what comes in as fields; a value passes as it is."""
-        if type(data) is dict or isinstance(data, Mapping):
-            return cls._normalise(cls._prepare(dict(data)))
-        return data
+    def _enter(cls, data: Any, info: ValidationInfo) -> Any:  # noqa: ANN401 - whatever is validated
+        if type(data) is not dict and not isinstance(data, Mapping):
+            return data
+        if info.context is STORED:
+            return cls._restored(data)
+        return cls._normalise(cls._prepare(dict(data)))
 
     @classmethod
     def _prepare(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Fill in and convert fields before they are normalised; ``values`` may be changed and given back."""
+        """Fill in and convert fields before they are normalised."""
+        return values
+
+    @classmethod
+    def _restored(cls, values: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Derive fields that the stored form leaves out."""
         return values
 
     @classmethod
     def _normalise(cls, values: dict[str, Any]) -> dict[str, Any]:
-        """Replace what cannot be stored or sent in strings, free fields and unknown ones, recording it in ``changes``."""
+        """Replace what cannot be stored or sent, and record it in ``changes``; drop None in known fields."""
         found: list[Change] = []
         rest: list[str] = []
         known = cls.__pydantic_fields__
@@ -114,16 +168,19 @@ class Value(BaseModel, metaclass=ValueMeta):
             elif key in cls._free:
                 values[key] = freeze(value, key, found)
         if rest:
-            later = {key: value for key in rest if (value := values.pop(key)) is not None or key not in known}
-            values |= freeze(later, "", found)  # None in a known field stands for a field that is not given
-        return _with_changes(values, found) if found else values
+            unknown = {key: value for key in rest if (value := values.pop(key)) is not None or key not in known}
+            values |= freeze(unknown, "", found)
+        earlier = values.get("changes", ())
+        if found and isinstance(earlier, list | tuple):  # anything else is refused by validation
+            values["changes"] = (*earlier, *found)
+        return values
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """Read the fields of a value, such as JSON gives them; unlike a constructor this never reads a file.
+        """Read the fields of a value, such as decoded JSON, keeping unknown ones. Never read a file.
 
         Raises:
-            InvalidMessage: They are no value of this class.
+            InvalidMessage: They are not a value of this class.
         """
         try:
             return cls.model_validate(fields)
@@ -134,15 +191,15 @@ class Value(BaseModel, metaclass=ValueMeta):
         """Copy the value, with some fields replaced and validated.
 
         Raises:
-            InvalidMessage: The result would be no value of this class.
+            InvalidMessage: The result would not be a value of this class.
         """
         if not update:
             return super().model_copy(deep=deep)
         kept = tuple(change for change in self.changes if change.root not in update)
-        return type(self)(**({**self.__dict__, **(self.__pydantic_extra__ or {}), "changes": kept} | dict(update)))
+        return self.from_dict({**dict(self), "changes": kept, **update})
 
     def stored_fields(self) -> list[tuple[str, Any]]:
-        """Give the fields that differ from their default, and those of later versions, sorted by name."""
+        """Return the fields that differ from their default, and unknown ones, sorted by name."""
         fields = self.__dict__
         stored = [
             (name, fields[name])
@@ -150,37 +207,21 @@ class Value(BaseModel, metaclass=ValueMeta):
             if fields[name] is not default and fields[name] != default
         ]
         if self.__pydantic_extra__:
-            stored = sorted([*stored, *self.__pydantic_extra__.items()], key=_name)
+            stored = sorted([*stored, *self.__pydantic_extra__.items()], key=lambda item: item[0])
         return stored
 
     @property
     def model_extra(self) -> dict[str, Any]:
-        """The fields this version does not know, read-only."""
+        """The unknown fields, read-only."""
         return FrozenDict(self.__pydantic_extra__) if self.__pydantic_extra__ else EMPTY
 
-    @property
-    def model_fields_set(self) -> set[str]:
-        """The names of the fields that were given; a copy."""
-        return set(self.__pydantic_fields_set__)
-
     def __repr_args__(self) -> Iterable[tuple[str | None, Any]]:
-        """Show what is stored."""
         return [(name, field) for name, field in self.stored_fields() if name != "type"]
-
-
-def _with_changes(values: dict[str, Any], found: list[Change]) -> dict[str, Any]:
-    """Add to the record of changes; one that is no list is left to be refused by validation."""
-    earlier = values.get("changes", ())
-    return values | {"changes": (*earlier, *found)} if isinstance(earlier, list | tuple) else values
-
-
-def _name(item: tuple[str, Any]) -> str:
-    return item[0]
 
 
 @cache
 def _plan(kind: type[Value]) -> tuple[tuple[str, Any], ...]:
-    """Lay down once in which order the fields of a class are stored, each with the default it is left out for."""
+    """Return the fields of a class in the order they are stored, each with the default it is left out for."""
     return tuple(
         (name, object() if name in kind._always_stored or field.default_factory else field.default)  # noqa: SLF001
         for name, field in sorted(kind.model_fields.items())

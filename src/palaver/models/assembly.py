@@ -93,7 +93,7 @@ class Assembly:
         """
         contents = tuple(self._blocks[index].made(whole=whole) for index in sorted(self._blocks))
         own: dict[str, Any] = {"contents": contents, "usage": self._usage}
-        return AssistantMessage(**(own | self._fields | fields))
+        return AssistantMessage.from_dict(own | self._fields | fields)
 
 
 class _Block:
@@ -130,18 +130,18 @@ class _Block:
 
 def _text(text: str, fields: Mapping[str, Any], *, whole: bool) -> Content:
     del whole
-    return TextContent(content=text, **fields)
+    return TextContent.from_dict({"content": text, **fields})
 
 
 def _thinking(text: str, fields: Mapping[str, Any], *, whole: bool) -> Content:
     del whole
-    return ThinkingContent(content=text, **fields)
+    return ThinkingContent.from_dict({"content": text, **fields})
 
 
 def _call(text: str, fields: Mapping[str, Any], *, whole: bool) -> Content:
     if not whole and not text.strip():
-        return ToolCallContent(raw_args=text, error=NO_ARGUMENTS_YET, **fields)
-    return ToolCallContent(args=text if text.strip() else {}, **fields)
+        return ToolCallContent.from_dict({"raw_args": text, "error": NO_ARGUMENTS_YET, **fields})
+    return ToolCallContent.from_dict({"args": text if text.strip() else {}, **fields})
 
 
 _MAKERS = {"text": _text, "thinking": _thinking, "tool_call": _call}

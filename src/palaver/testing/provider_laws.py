@@ -132,7 +132,7 @@ class ProviderLaws:
             message = heard.message
             assert message.role is Role.ASSISTANT
             assert message.model == self.model
-            assert message.model_extra.get("provider")
+            assert message.provider
             assert message.stop_reason is not None
 
     def test_streamed_and_whole_are_the_same_message(self) -> None:

@@ -146,7 +146,7 @@ class SessionMachine(RuleBasedStateMachine):
         self.sent.append(Sent(place.dialog, place.seq, request.data))
         number = self.number()
         contents: list[Content] = [
-            ThinkingContent(thinking=f"thought {number}", signature=f"signed-{number}"),
+            ThinkingContent(f"thought {number}", signature=f"signed-{number}"),
             TextContent(f"answer {number} " * 20),
         ]
         if calls:

@@ -116,7 +116,11 @@ def _own_keys(kind: type[BaseModel]) -> st.SearchStrategy[dict[str, Any]]:
 def _with_own(made: type[BaseModel], /, **fields: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
     """Build a value of some of its fields and fields of a later version."""
     known = st.fixed_dictionaries({}, optional=fields)
-    return st.builds(lambda own, later: made(**own, **later), known, _own_keys(made))
+    return st.builds(lambda own, later: _extended(made(**own), later), known, _own_keys(made))
+
+
+def _extended(value: Any, later: dict[str, Any]) -> Any:  # noqa: ANN401 - a value and its copy
+    return value.from_dict({**dict(value), **later}) if later else value
 
 
 @cache

@@ -150,7 +150,7 @@ _SOUNDS = st.builds(lambda media: AudioContent(audio=tuple(media)), st.lists(_ME
 # --- blocks --------------------------------------------------------------------------------------------------------------
 
 _TEXTS = st.builds(
-    lambda text, extra: TextContent(content=text, **extra),
+    lambda text, extra: TextContent.from_dict({"content": text, **extra}),
     _WORDS,
     st.sampled_from(
         [{}, {}, {"phase": "commentary"}, {"phase": "odd"}, {"thoughtSignature": "AAAA"}, {"note": SECRET}]

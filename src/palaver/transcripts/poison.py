@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from palaver.errors import MediaUnavailable
+from palaver.errors import NotFound
 from palaver.messages.blocks import Content, ImageContent, TextContent, ThinkingContent, ToolCallContent
 from palaver.transcripts import refusals
 from palaver.transcripts.findings import Finding
@@ -148,5 +148,5 @@ def _of_images(place: str, content: ImageContent) -> Iterator[Finding]:
 def _encoded(content: ImageContent) -> list[tuple[str, str]]:
     try:
         return content.to_base64()
-    except MediaUnavailable:
+    except NotFound:
         return []

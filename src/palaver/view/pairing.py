@@ -293,13 +293,12 @@ def _missing(block: Block, call: ToolCallContent, *, live: bool) -> Block:
 
 
 def _turn(role: Role, message: Message, said: tuple[Block, ...]) -> Turn:
-    extra = message.__pydantic_extra__
     return Turn(
         role=role,
         blocks=said,
         name="" if message.name in (role, message.role) else message.name,
         model=message.model or "",
-        provider=str(extra.get("provider", "")) if extra else "",
+        provider=message.provider or "",
     )
 
 

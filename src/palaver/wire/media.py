@@ -13,7 +13,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias
 
-from palaver.errors import MediaUnavailable, MissingBlob, StoreDamaged
+from palaver.errors import NotFound, StoreDamaged
 from palaver.ids import BlobId
 from palaver.messages.media import sniff
 from palaver.wire.check.media import pixels
@@ -130,7 +130,7 @@ def _read(part: MediaPart, profile: Profile, load: Load, side: int | None) -> _V
         return part
     try:
         data = media.data if media.data is not None else load(BlobId(media.digest))
-    except (MissingBlob, MediaUnavailable, StoreDamaged) as error:
+    except (NotFound, StoreDamaged) as error:
         return f"its bytes cannot be had: {type(error).__name__}"
     if len(data) != media.size:
         return f"its bytes are not those recorded: {len(data):,} in place of {media.size:,}"

@@ -40,7 +40,7 @@ POLICIES = (None, "default", "offload", "fold")
 
 def work(dialog: Dialog, number: int, size: int = 3_000) -> None:
     """Let the model think, call a tool and get a long answer."""
-    thought = ThinkingContent(thinking=f"step {number}", signature=f"sig-{number}")
+    thought = ThinkingContent(f"step {number}", signature=f"sig-{number}")
     call = ToolCallContent(id=f"call_{number}", name="read_file", args={"path": f"src/{number}.py"})
     dialog.append(AssistantMessage(contents=(thought, TextContent(f"I read {number}."), call), model="claude-opus-4-6"))
     text = f"line {number} of the file\n" * (size // 20)

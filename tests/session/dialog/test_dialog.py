@@ -17,7 +17,7 @@ from palaver.errors import (
     InvalidMedia,
     InvalidPrompt,
     MediaUnavailable,
-    MissingMedia,
+    MissingFile,
     UnknownHandle,
     UnknownPrompt,
 )
@@ -183,7 +183,7 @@ def test_r54_what_is_no_image_is_refused(dialog: Dialog, tmp_path: Path) -> None
     for missing in (tmp_path / "none.png", "no/such.png"):
         with pytest.raises(FileNotFoundError) as caught:
             dialog.put_image(missing)
-        assert isinstance(caught.value, MissingMedia)
+        assert isinstance(caught.value, MissingFile)
         assert caught.value.filename == str(missing)
     for wrong in (note, str(note), base64.b64encode(b"no image at all").decode(), b"bytes", 3, "data:image/png"):
         with pytest.raises(InvalidMedia):

@@ -143,7 +143,7 @@ def _block(part: object, call_id: Callable[..., str], result_id: Callable[..., s
     if isinstance(part.get(_TEXT), str):
         if part.get(_THOUGHT):
             return ThinkingContent(part[_TEXT], provider="google", artefact=signed)
-        return TextContent(part[_TEXT], **signed)
+        return TextContent.from_dict({"content": part[_TEXT], **signed})
     return _media(part)
 
 

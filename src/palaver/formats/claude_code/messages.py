@@ -56,7 +56,6 @@ def assistant(value: Mapping[str, object], key: str, at: float, *, last: bool) -
     model = fields.text(message, "model")
     synthetic = model == SYNTHETIC
     usage = Usage(fields.mapping(message, "usage")) if last and not synthetic else Usage()
-    extra: dict[str, Any] = {"provider": provider(model)} if provider(model) else {}
     return AssistantMessage(
         id=key,
         timestamp=at,
@@ -66,7 +65,7 @@ def assistant(value: Mapping[str, object], key: str, at: float, *, last: bool) -
         stop_reason=None if synthetic else stop_reason_of(fields.text(message, "stop_reason") or None),
         response_id=fields.text(message, "id") or None,
         speaker=Speaker.HARNESS if synthetic else Speaker.MODEL,
-        **extra,
+        provider=provider(model) or None,
     )
 
 

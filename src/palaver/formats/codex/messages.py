@@ -39,7 +39,7 @@ def told(payload: Mapping[str, object], key: str, at: float) -> Message:
     role = fields.text(payload, "role")
     if role in {"developer", "system"}:
         extra: dict[str, Any] = {} if role == "system" else {"source_role": role}
-        return SystemMessage(id=key, timestamp=at, contents=contents, **extra)
+        return SystemMessage.from_dict({"id": key, "timestamp": at, "contents": contents, **extra})
     speaker = Speaker.HARNESS if said_by_harness(payload) else Speaker.HUMAN
     return UserMessage(id=key, timestamp=at, contents=contents, speaker=speaker)
 
@@ -51,7 +51,6 @@ def spoken(payload: Mapping[str, object], key: str, at: float, *, response: str,
         InvalidMessage: It is none.
     """
     phase = fields.text(payload, "phase")
-    extra: dict[str, Any] = {"provider": "openai"}
     return AssistantMessage(
         id=fields.text(payload, "id") or key,
         timestamp=at,
@@ -60,7 +59,7 @@ def spoken(payload: Mapping[str, object], key: str, at: float, *, response: str,
         usage=usage,
         response_id=response,
         metadata={"phase": phase} if phase else {},
-        **extra,
+        provider="openai",
     )
 
 
@@ -95,7 +94,7 @@ def _call(payload: Mapping[str, object]) -> Content:
         extra["namespace"] = namespace
     call_id = fields.text(payload, "call_id") or fields.text(payload, "id")
     args: Any = {} if arguments is None else arguments
-    return ToolCallContent(id=call_id, name=name, args=args, **extra)
+    return ToolCallContent.from_dict({"id": call_id, "name": name, "args": args, **extra})
 
 
 def output(payload: Mapping[str, object], key: str, at: float) -> Message:

@@ -80,9 +80,7 @@ def _told(role: str, said: Mapping[str, object], about: dict[str, Any]) -> Messa
 
 def _assistant(said: Mapping[str, object], about: dict[str, Any]) -> Message:
     model, provider = fields.text(said, "model"), fields.text(said, "provider")
-    extra: dict[str, Any] = {"provider": provider} if provider else {}
-    if api := fields.text(said, "api"):
-        extra["metadata"] = {"api": api}
+    api = fields.text(said, "api")
     return AssistantMessage(
         contents=_blocks(said.get("content"), provider, model),
         model=model or None,
@@ -90,7 +88,8 @@ def _assistant(said: Mapping[str, object], about: dict[str, Any]) -> Message:
         stop_reason=stop_reason_of(fields.text(said, "stopReason") or None),
         error=fields.text(said, "errorMessage"),
         response_id=fields.text(said, "responseId") or None,
-        **extra,
+        provider=provider or None,
+        metadata={"api": api} if api else {},
         **about,
     )
 

@@ -158,8 +158,7 @@ def _model(reader: Reader, spans: Sequence[Span]) -> ModelInForce | None:
             if isinstance(entry, ModelChange):
                 return ModelInForce(entry.provider, entry.model)
             if isinstance(entry, MessageEntry) and entry.message.model:
-                extra = entry.message.__pydantic_extra__ or {}
-                return ModelInForce(str(extra.get("provider", "")), entry.message.model)
+                return ModelInForce(entry.message.provider or "", entry.message.model)
     return None
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import mcp_types
 
-from palaver.errors import InvalidMedia
+from palaver.errors import InvalidMessage
 from palaver.messages import AudioContent, ImageContent, Media, TextContent, canonical_json, freeze
 from palaver.messages.media import MediaKind, sniff
 from palaver.tools.outcome import ToolReply
@@ -77,7 +77,7 @@ def _media(text: str, kind: MediaKind, media_type: str) -> Part:
     """Name bytes by what they are; what no model could be shown is said to be that."""
     try:
         media = Media.from_text(f"data:{media_type};base64,{text}", kind)
-    except InvalidMedia:
+    except InvalidMessage:
         return TextContent(
             f"({kind} of type {media_type or 'unknown'} that cannot be shown, {len(text):,} characters of base64)"
         )
