@@ -46,7 +46,7 @@ class MessageMeta(ValueMeta):
             return super().__call__(*args, **values)
         values = by_position(Message, args, values)
         member = _member(values)
-        member._refuse_unknown(values)
+        member._refuse_unknown(values)  # noqa: SLF001
         _refuse_silence(member, values)
         return member(**values)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from palaver.errors import InvalidMessage
 from palaver.formats import fields
