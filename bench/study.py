@@ -43,9 +43,6 @@ _COLUMNS = {
     "frr_recall": "+ lookup",
     "evidence": "evidence",
     "evidence_bill": "bill by evidence",
-    "artifacts": "files F1",
-    "constraints": "rules",
-    "failures": "failures",
 }
 _FEW = ("bill", "frr", "evidence_bill", "evidence")
 _OFTEN = 0.01

@@ -72,12 +72,7 @@ def test_what_went_wrong_is_told_and_is_the_exit_code(tmp_path: Path, capsys: py
         (("--resume",), 3, "--out"),
         (("--show", "abc"), 2, "SESSION:CALL"),
         (("--policies", "full", "--show", "abc:1"), 4, "abc"),
-        (("--show", "abc:1", "--out", "o"), 3, "nothing to do for --out"),
-        (("--show", "abc:1", "--report", "r.html", "--png", "p"), 3, "nothing to do for --report, --png"),
-        (("--evidence", "--out", "o", "--resume"), 3, "nothing to do for --out, --resume"),
-        (("--evidence", "--cache", "0"), 3, "nothing to do for --cache"),
-        (("--evidence", "--stand-in", "empty"), 3, "nothing to do for --stand-in"),
-        (("--evidence", "--show", "abc:1"), 3, "nothing to do for --evidence"),
+        (("--show", "abc:1", "--out", "o"), 3, "--show makes no comparison"),
     ],
 )
 def test_wrong_words_are_refused(
@@ -123,28 +118,6 @@ def test_an_unknown_price_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[
     said = capsys.readouterr()
     assert "bills a session in input tokens" in said.out
     assert "no price" in said.err
-
-
-def test_the_evidence_of_long_histories(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With --evidence there is a table of what views keep and one of what a search finds, or the same as JSON; what is unreadable ends with 1."""
-    path = tmp_path / "haystack.json"
-    turns = [
-        [{"role": "user", "content": "My cat is called Zebulon.", "has_answer": True}],
-        [{"role": "user", "content": "Rain."}],
-    ]
-    one = {"question_id": "q", "question": "Name of my cat?", "answer": "Zebulon", "answer_session_ids": ["a"]}
-    path.write_text(json.dumps([{**one, "haystack_session_ids": ["a", "b"], "haystack_sessions": turns}]))
-    assert lab(path, "--evidence", "--policies", "full") == 0
-    said = capsys.readouterr().out
-    assert "1 history, 1 question." in said
-    assert "search, sessions (1 question)" in said
-    assert "NDCG" in said
-    assert lab(path, "--evidence", "--policies", "full", "--json") == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found["rows"][0]["retained"] == found["search"]["turns"]["all"]["5"] == 1.0
-    (tmp_path / "notes.txt").write_text("nothing")
-    assert lab(path, tmp_path / "notes.txt", "--evidence", "--policies", "full") == 1
-    assert "unreadable: notes.txt" in capsys.readouterr().err
 
 
 def test_all_stands_for_all_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

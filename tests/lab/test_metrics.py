@@ -1,7 +1,5 @@
 """The metrics, on examples worked out by hand."""
 
-import math
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +8,6 @@ from palaver.lab.finder import Finder
 from palaver.lab.lookups import Index
 from palaver.lab.metrics import (
     Worth,
-    artifact_scores,
     beats,
     bill,
     distance_of,
@@ -19,20 +16,13 @@ from palaver.lab.metrics import (
     hit_share,
     identifiers,
     in_arguments,
-    ndcg_at,
     occurs,
     paired_interval,
     prefix_stability,
     ratio_interval,
-    recall_all_at,
-    recall_any_at,
     recall_charge,
     regret,
-    remembered,
-    repeated,
-    retained,
     stable_tokens,
-    survives,
     write_share,
 )
 from palaver.lab.optimum import Load, optimum
@@ -192,64 +182,7 @@ def test_prices_of_a_model_that_nobody_knows_are_relative() -> None:
     assert known.rates.cache_read == known.cache_read < known.input < known.cache_write
 
 
-# --- memory ----------------------------------------------------------------------------------------------------------------
-
-
-def test_the_artifact_trail_by_hand() -> None:
-    """Four files touched, three named, two of them rightly."""
-    scores = artifact_scores({"a", "b", "c", "d"}, {"a", "b", "x"})
-    assert scores == (2 / 3, 2 / 4, 4 / 7)
-    assert artifact_scores(set(), {"a"}) is None
-    assert artifact_scores({"a"}, set()) == (0.0, 0.0, 0.0)
-
-
-def test_a_constraint_survives_by_its_trigrams() -> None:
-    """Word for word, also among other words; with one word in five changed it does not, and case does not matter."""
-    rule = "You must never push to main directly."
-    assert survives(rule, "He said: you must NEVER push to main, directly!")
-    assert not survives(rule, "You must never commit to main directly.")
-    assert survives("Use tabs.", "prefer: use tabs")
-    assert not survives("Use tabs.", "tabs: use")
-    assert not survives("", "anything")
-
-
-def test_a_failure_is_remembered_with_its_error() -> None:
-    """The command alone is not enough, and neither is the error; what was cut after 60 characters does not matter."""
-    told = "- pytest -q tests/test_a.py: exit 1\n  AssertionError: expected 3"
-    assert remembered("pytest -q  tests/test_a.py", "AssertionError: expected 3", told)
-    assert not remembered("pytest -q tests/test_b.py", "AssertionError: expected 3", told)
-    assert not remembered("pytest -q tests/test_a.py", "TypeError", told)
-    assert remembered("x" * 100, "", "x" * 60)
-
-
-def test_failures_repeated_by_hand() -> None:
-    """Four failures, one of them for the second time, one for the third."""
-    assert repeated([("a", "e"), ("b", "e"), ("a", "e"), ("a", "f"), ("a", "e")]) == (5, 2)
-
-
-# --- evidence --------------------------------------------------------------------------------------------------------------
-
-
-def test_recall_of_a_search_by_hand() -> None:
-    """One of two relevant ones among the first two, both among the first three."""
-    found = ["a", "x", "b", "y"]
-    assert (recall_any_at(found, {"a", "b"}, 1), recall_all_at(found, {"a", "b"}, 2)) == (1.0, 0.0)
-    assert recall_all_at(found, {"a", "b"}, 3) == 1.0
-    assert recall_any_at(found, {"y"}, 3) == 0.0
-
-
-def test_ndcg_has_the_official_discount() -> None:
-    """The first two places count whole; place 3 is divided by log2(3)."""
-    assert ndcg_at(["a", "x", "b"], {"a", "b"}, 3) == pytest.approx((1 + 1 / math.log2(3)) / 2)
-    assert ndcg_at(["x", "a"], {"a"}, 2) == 1.0
-    assert ndcg_at(["x", "y", "a"], {"a"}, 3) == pytest.approx(1 / math.log2(3))
-    assert ndcg_at(["x"], set(), 5) == 0.0
-
-
-def test_evidence_is_retained_turn_for_turn() -> None:
-    """Two of three turns are shown."""
-    assert retained({"1", "2", "3"}, {"2", "3", "9"}) == 2 / 3
-    assert retained(set(), {"1"}) is None
+# --- search ----------------------------------------------------------------------------------------------------
 
 
 def test_a_search_ranks_rare_words_first() -> None:

@@ -95,10 +95,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "lab:run",
             "Replay recorded sessions under policies and compare them: cost, what was kept, distance to the best possible.",
         ),
-        "lab-report": (
-            "lab_report:run",
-            "Write what a run of the lab found as one HTML file, which needs nothing beside it and no network.",
-        ),
         "map": (
             "repo_map:run",
             "Draw a map of a repository: the definitions that the rest of it uses most, file by file, within a number of tokens.",

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
 import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from palaver.cli.lab_evidence import say_evidence
-from palaver.cli.lab_report import as_data, reported, say
 from palaver.cli.lab_table import FAULTS, say_problems, say_table
 from palaver.cli.options import JsonOption
 from palaver.cli.outcome import Exit
@@ -22,9 +19,8 @@ from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, visible, write
 from palaver.context import POLICIES
 from palaver.errors import InvalidInput
-from palaver.lab import STAND_INS, Settings, ShownCall, Table, retention, run_lab, shown
+from palaver.lab import STAND_INS, Settings, ShownCall, run_lab, shown
 from palaver.lab import Progress as Far
-from palaver.lab.report import Report
 from palaver.plurals import counted
 from palaver.transcripts.markdown import markdown
 
@@ -106,21 +102,6 @@ SeedOption: TypeAlias = Annotated[int, typer.Option("--seed", help="What the int
 ResamplesOption: TypeAlias = Annotated[
     int, typer.Option("--resamples", min=0, help="How often sessions are resampled.")
 ]
-ReportOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--report", metavar="FILE.html", help="Write the report as well, as palaver lab-report does."),
-]
-PngOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--png", metavar="DIR", help="With --report: write its charts as PNG files here as well."),
-]
-EvidenceOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--evidence",
-        help="PATH is in the shape of LongMemEval: tell instead what views keep of what answers its questions, and what a search finds of it.",
-    ),
-]
 ShowOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--show", metavar="SESSION:CALL", help="Show the view of one call under the first policy instead."),
@@ -142,9 +123,6 @@ def run(
     timeout: TimeoutOption = 600,
     seed: SeedOption = 0,
     resamples: ResamplesOption = 1_000,
-    report: ReportOption = None,
-    png: PngOption = None,
-    evidence: EvidenceOption = False,
     show: ShowOption = None,
     json: JsonOption = False,
 ) -> int:
@@ -166,25 +144,13 @@ def run(
         seed=seed,
         resamples=resamples,
     )
-    asked = {"--show": show, "--evidence": evidence}
-    kept = {"--out": out, "--report": report, "--png": png, "--resume": resume}
     if show is not None:
-        _alone("--show", {**asked, **kept})
+        if out is not None or resume:
+            raise InvalidInput(
+                "--show makes no comparison, so it takes no --out or --resume.", hint="Leave them out, or --show."
+            )
         return _show(settings, show, json=json)
-    if evidence:
-        _alone("--evidence", {**asked, **kept, "--cache": lifetime, "--stand-in": stand_ins != _FOLD})
-        return say_evidence(retention(settings), json=json)
-    return _compare(settings, _Output(out, report, png), resume=resume, json=json)
-
-
-def _alone(option: str, others: Mapping[str, object]) -> None:
-    """Refuse what has no meaning beside an option that makes no comparison: nobody is to look for a file that was not written."""
-    beside = [name for name, given in others.items() if name != option and given is not None and given is not False]
-    if beside:
-        raise InvalidInput(
-            f"{option} makes no comparison: there is nothing to do for {', '.join(beside)}.",
-            hint=f"Leave {beside[0]} out, or {option}.",
-        )
+    return _compare(settings, out, resume=resume, json=json)
 
 
 def _named(names: Sequence[str]) -> Iterator[str]:
@@ -210,43 +176,21 @@ def _split(words: str) -> Iterator[str]:
 # --- policies compared --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Output:
-    """Where results go: the folder, the report and its pictures, each where one is named."""
-
-    folder: Path | None
-    report: Path | None
-    png: Path | None
-
-
-def _compare(settings: Settings, to: _Output, *, resume: bool, json: bool) -> int:
-    if resume and to.folder is None:
-        raise InvalidInput("There is nothing to take up.", hint="Name the folder of the earlier run with --out.")
-    if to.png is not None and to.report is None:
-        raise InvalidInput("There are no charts without a report.", hint="Name its file with --report.")
-    with _folder(to.folder) as folder:
-        with _progress(hidden=json) as far:
-            found = run_lab(settings, folder, resume=resume, progress=far)
-        replayed = any(row.sessions or row.failed for row in found.rows)
-        made = reported(folder, to.report, png=to.png) if to.report is not None and replayed else None
-    nothing = not replayed and not any(row.status == "invalid" for row in found.rows)
-    if nothing and not json:
+def _compare(settings: Settings, out: Path | None, *, resume: bool, json: bool) -> int:
+    if resume and out is None:
+        raise InvalidInput("There is nothing to resume.", hint="Name the folder of the earlier run with --out.")
+    with _folder(out) as folder, _progress(hidden=json) as far:
+        found = run_lab(settings, folder, resume=resume, progress=far)
+    nothing = not any(row.sessions or row.failed or row.status == "invalid" for row in found.rows)
+    if json:
+        print_json(found.to_dict())
+    elif nothing:
         say_problems(found)
     else:
-        _say(found, made, to.folder, json=json)
+        say_table(found, out)
     if nothing:
         raise InvalidInput("No session with a model call was found.", hint="`palaver doctor PATH` says what a file is.")
-    faults = any(problem.kind in FAULTS for problem in found.problems)
-    return Exit.FOUND if faults or (made is not None and made[0].left_out) else Exit.OK
-
-
-def _say(found: Table, made: tuple[Report, tuple[Path, ...]] | None, out: Path | None, *, json: bool) -> None:
-    if json:
-        print_json(found.to_dict() | ({} if made is None else {"report": as_data(*made)}))
-        return
-    say_table(found, out)
-    if made is not None:
-        say(*made)
+    return Exit.FOUND if any(problem.kind in FAULTS for problem in found.problems) else Exit.OK
 
 
 @contextmanager

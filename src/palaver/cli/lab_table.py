@@ -108,9 +108,6 @@ _TITLES = (
     "FRR",
     "+lookup",
     "evidence",
-    "files F1",
-    "rules",
-    "failures",
     "cuts",
     "infeasible",
     "broken",
@@ -125,7 +122,7 @@ def _name(row: PolicyRow, name: str, *, several: bool) -> str:
 
 def _cells(row: PolicyRow, run: Run, *, interval: bool) -> Iterator[str]:
     if not row.sessions:
-        yield from ("-",) * 12
+        yield from ("-",) * 9
         yield f"{row.broken:,}"
         return
     yield _figure(row, "bill", ".3f" if run.currency == "USD" else ",.0f", interval=interval)
@@ -135,8 +132,6 @@ def _cells(row: PolicyRow, run: Run, *, interval: bool) -> Iterator[str]:
     yield _figure(row, "frr", ".3f", interval=interval)
     yield _figure(row, "frr_recall", ".2f")
     yield _figure(row, "evidence", ".3f", interval=interval)
-    for name in ("artifacts", "constraints", "failures"):
-        yield _figure(row, name, ".2f")
     yield f"{row.cuts:,}"
     yield f"{row.infeasible:,}"
     yield f"{row.broken:,}"

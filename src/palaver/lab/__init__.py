@@ -15,7 +15,6 @@ from palaver.lab.results import (
     SessionRow,
     Table,
 )
-from palaver.lab.retention import Kept, Retention, retention
 from palaver.lab.running import Progress, run_lab
 from palaver.lab.scores import COMPARED, DEFAULT, EVIDENCE_FRONT, FRONT, SCORES
 from palaver.lab.settings import Settings
@@ -34,13 +33,11 @@ __all__ = [
     "STAND_INS",
     "CallRow",
     "Entrant",
-    "Kept",
     "PolicyRow",
     "Problem",
     "Progress",
     "ReplayRow",
     "Results",
-    "Retention",
     "Run",
     "Score",
     "SessionRow",
@@ -51,7 +48,6 @@ __all__ = [
     "command",
     "entrant",
     "examined",
-    "retention",
     "run_lab",
     "sheet",
     "short_names",

@@ -14,12 +14,9 @@ from hashlib import sha256
 from typing import TypeVar
 
 from palaver.context import Meter
-from palaver.context.work import deed
-from palaver.lab.metrics import remembered, survives
 from palaver.lab.results import PARTS
 from palaver.lab.things import Things, words
-from palaver.log import Handle
-from palaver.messages import Role, ToolCallContent, canonical_json
+from palaver.messages import Role, canonical_json
 from palaver.view import Block, Exchange, Reason, View
 
 __all__ = ["Look", "Looks", "Shown", "part_of"]
@@ -42,9 +39,6 @@ class Look:
         units: Its blocks as the provider's cache reads them: digest and tokens of each.
         names: The identifiers in it.
         evidence: Those of them that it holds as content: in a block as the log has it, or in a passage of the log.
-        paths: The files that it says were read or changed.
-        wanted: The numbers of the constraints in it.
-        failed: The numbers of the failures in it.
         changed: How many of its blocks are shown in another form.
         places: The entries whose handles a text that stands for others names: dialog, in 12 digits, and number.
         digest: Of its blocks.
@@ -55,9 +49,6 @@ class Look:
     units: tuple[tuple[bytes, int], ...]
     names: frozenset[str]
     evidence: frozenset[str]
-    paths: frozenset[str]
-    wanted: frozenset[int]
-    failed: frozenset[int]
     changed: int
     places: frozenset[tuple[str, int]]
     digest: bytes
@@ -71,10 +62,6 @@ class Looks:
         self.things = things
         self.meter = meter
         self._known: dict[int, tuple[Exchange, Look]] = {}
-        self._wanted: dict[Handle, tuple[int, ...]] = {}
-        for number, each in enumerate(things.wanted):
-            self._wanted[each.place] = (*self._wanted.get(each.place, ()), number)
-        self._results = {place: number for number, each in enumerate(things.failed) for place in each.results}
         self._contents: dict[int, tuple[object, bytes, frozenset[str]]] = {}
         self._odd = frozenset((block.origin, self._content(block)[0]) for block in things.odd)
 
@@ -100,9 +87,6 @@ class Looks:
             units=((declared + digest, size.total),),
             names=frozenset(name for block in blocks for name in self._content(block)[1]),
             evidence=frozenset(name for block in blocks for name in self._evidence(block)),
-            paths=frozenset(),
-            wanted=frozenset(),
-            failed=frozenset(),
             changed=sum(block.reason is not None for block in blocks),
             places=frozenset(),
             digest=declared + digest,
@@ -137,7 +121,7 @@ class Looks:
     def _look(self, exchange: Exchange) -> Look:
         tokens = self.meter.exchange(exchange)
         parts = [0] * len(PARTS)
-        units, names, evidence, paths = [], set[str](), set[str](), set[str]()
+        units, names, evidence = [], set[str](), set[str]()
         for turn in exchange.turns:
             for block in turn.blocks:
                 size = self.meter.block(block.content)
@@ -146,7 +130,6 @@ class Looks:
                 units.append((turn.role.value.encode() + digest, size))
                 names |= named
                 evidence |= self._evidence(block)
-                paths |= self._paths(exchange, block)
         around = tokens - sum(parts)  # what stands around messages goes to the part that the exchange begins with
         first = exchange.turns[0]
         parts[_PLACE[part_of(exchange, first.role, first.blocks[0])]] += around
@@ -157,41 +140,10 @@ class Looks:
             units=tuple(units),
             names=frozenset(names),
             evidence=frozenset(evidence),
-            paths=frozenset(paths),
-            wanted=frozenset(self._keeps(exchange)),
-            failed=frozenset(self._remembers(exchange)),
             changed=sum(block.reason is not None for block in exchange.blocks()),
             places=frozenset(_named_places(exchange)) if exchange.derived else frozenset(),
             digest=sha256(b"".join(unit for unit, _ in units)).digest(),
         )
-
-    def _paths(self, exchange: Exchange, block: Block) -> frozenset[str]:
-        if isinstance(block.content, ToolCallContent):
-            done = deed(block.content)
-            return frozenset((*done.read, *done.wrote))
-        return self.things.paths.found(words(block.content)) if exchange.derived else frozenset()
-
-    def _keeps(self, exchange: Exchange) -> Iterator[int]:
-        """Give the constraints that an exchange holds: where the user said them, or told in a text that stands for others."""
-        for block in exchange.blocks():
-            if block.origin is not None and block.reason is None and not exchange.derived:
-                yield from self._wanted.get(block.origin, ())
-            elif exchange.derived or exchange.role is Role.USER:
-                text = words(block.content)
-                yield from (number for number, each in enumerate(self.things.wanted) if survives(each.text, text))
-
-    def _remembers(self, exchange: Exchange) -> Iterator[int]:
-        """Give the failures that an exchange holds: the result as it came, its error in another form, or both told in a derived text."""
-        for block in exchange.blocks():
-            number = None if block.origin is None else self._results.get(block.origin)
-            if number is not None:
-                each = self.things.failed[number]
-                if block.reason is None or remembered(each.error, "", words(block.content)):
-                    yield number
-            elif exchange.derived:
-                text = words(block.content)
-                failed = enumerate(self.things.failed)
-                yield from (number for number, each in failed if remembered(each.of, each.error, text))
 
 
 def _named_places(exchange: Exchange) -> Iterator[tuple[str, int]]:
@@ -234,9 +186,6 @@ class Shown:
         self._ends: list[int] = []
         self._names: Counter[str] = Counter()
         self._evidence: Counter[str] = Counter()
-        self._paths: Counter[str] = Counter()
-        self._wanted: Counter[int] = Counter()
-        self._failed: Counter[int] = Counter()
 
     def take(self, view: View) -> tuple[Exchange, ...]:
         """Go on to the next view, and give its exchanges, those that did not change as the same objects as before."""
@@ -305,9 +254,6 @@ class Shown:
             self.parts[index] += by * tokens
         _add(self._names, look.names, by)
         _add(self._evidence, look.evidence, by)
-        _add(self._paths, look.paths, by)
-        _add(self._wanted, look.wanted, by)
-        _add(self._failed, look.failed, by)
 
     def holds(self, name: str) -> bool:
         """Tell whether the view holds an identifier."""
@@ -316,19 +262,6 @@ class Shown:
     def quotes(self, name: str) -> bool:
         """Tell whether the view holds an identifier as content."""
         return name in self._evidence
-
-    @property
-    def paths(self) -> frozenset[str]:
-        """The files that the view says were read or changed."""
-        return frozenset(self._paths)
-
-    def kept(self, number: int) -> bool:
-        """Tell whether the view holds a constraint."""
-        return number in self._wanted
-
-    def remembers(self, number: int) -> bool:
-        """Tell whether the view holds a failure."""
-        return number in self._failed
 
     def digest(self) -> str:
         """Give the first 16 digits of the digest of all that the view says."""

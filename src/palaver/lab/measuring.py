@@ -139,8 +139,6 @@ class Measured:
         self._shown = Shown(recording.looks)
         self._words = _Brought(self._shown.holds)
         self._evidence = _Brought(self._shown.quotes)
-        self._touched: set[str] = set()
-        self._read = 0
         self._marks = 0
         self._last: float | None = None
 
@@ -153,7 +151,7 @@ class Measured:
         for step in self.replay.steps():
             exchanges = self._shown.take(step.view)
             request = self._of_request(step)
-            values = request | self._of_references(step, exchanges, warm=request["warm"]) | self._of_memory(step)
+            values = request | self._of_references(step, exchanges, warm=request["warm"])
             row = CallRow(
                 session=session,
                 policy=self._entrant.name,
@@ -285,27 +283,6 @@ class Measured:
             asked = asked.replace(name, " ")
         among = frozenset(number for number in range(len(log)) if log[number].first not in shown)
         return frozenset(index.search(asked, among=among))
-
-    # --- memory ------------------------------------------------------------------------------------------------------------
-
-    def _of_memory(self, step: Step) -> dict[str, int]:
-        """Measure what the view still says of the work: files, constraints, failures."""
-        things, upto = self._recording.things, len(step.log.exchanges)
-        for index in range(max(self._read - 1, 0), upto):
-            self._touched |= things.touched[index]
-        self._read = upto
-        named = self._shown.paths
-        wanted = [number for number, each in enumerate(things.wanted) if each.index < upto]
-        failed = [number for number, each in enumerate(things.failed) if each.index < upto]
-        return {
-            "files": len(self._touched),
-            "files_named": len(named),
-            "files_right": len(named & self._touched),
-            "constraints": len(wanted),
-            "constraints_kept": sum(map(self._shown.kept, wanted)),
-            "failures": len(failed),
-            "failures_kept": sum(map(self._shown.remembers, failed)),
-        }
 
     # --- laws --------------------------------------------------------------------------------------------------------------
 

@@ -148,13 +148,6 @@ class CallRow(_Row):
         evidence_cost: What recalls would cost if a word were not enough: if all that is not there as content had to be got at; None likewise.
         origins: Of the references by where each had been said last: `user`, `tool`, `assistant`; each (all, in view).
         distances: Of the references by how many calls ago: the keys `1`, `4`, `16`, `64`, `more` are upper ends; each (all, in view).
-        files: Files read or changed so far.
-        files_named: Files that the view says were read or changed.
-        files_right: How many of those it says so rightly.
-        constraints: What the user said must or must not be, so far.
-        constraints_kept: How many of them the view holds.
-        failures: Failed calls so far, each command and error once.
-        failures_kept: How many of them the view holds with their error.
         planning: Seconds that the policy took.
         infeasible: The tokens that had to be sent where they were more than the budget allows; else 0. Such a call is counted as if it
             had been sent with what the policy had to begin with.
@@ -202,13 +195,6 @@ class CallRow(_Row):
     evidence_cost: float | None = None
     origins: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     distances: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    files: int = 0
-    files_named: int = 0
-    files_right: int = 0
-    constraints: int = 0
-    constraints_kept: int = 0
-    failures: int = 0
-    failures_kept: int = 0
     planning: float = 0.0
     infeasible: int = 0
     checked: bool = False
@@ -265,13 +251,6 @@ class ReplayRow(_Row):
         referring: Calls with references.
         origins: References by where they were said: (all, in view).
         distances: References by how many calls ago: (all, in view).
-        files: Files touched so far, summed over calls.
-        files_named: Files that views said were touched.
-        files_right: Rightly.
-        constraints: What the user said must or must not be, summed over calls.
-        constraints_kept: Of those, in the view.
-        failures: Failed calls so far, summed over calls.
-        failures_kept: Of those, in the view.
         planning: Seconds that the policy took, all calls together.
         slowest: Seconds that its slowest plan took.
         checked: Views that were held to all laws.
@@ -312,13 +291,6 @@ class ReplayRow(_Row):
     referring: int = 0
     origins: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     distances: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    files: int = 0
-    files_named: int = 0
-    files_right: int = 0
-    constraints: int = 0
-    constraints_kept: int = 0
-    failures: int = 0
-    failures_kept: int = 0
     planning: float = 0.0
     slowest: float = 0.0
     checked: int = 0
@@ -348,7 +320,6 @@ class SessionRow(_Row):
         tokens: The size of its largest whole view.
         started: When its first call was answered, in seconds since 1970 UTC; None where that is not known.
         model: The model that was recorded last, or empty.
-        repeated: Of its failed tool calls, how many made a failed call once more: (failed, again).
         summaries: Summaries that were recorded in it.
         problems: What is to be known about it.
     """
@@ -365,7 +336,6 @@ class SessionRow(_Row):
     tokens: int = 0
     started: float | None = None
     model: str = ""
-    repeated: tuple[int, int] = (0, 0)
     summaries: int = 0
     problems: tuple[Problem, ...] = ()
 
@@ -374,7 +344,6 @@ class SessionRow(_Row):
         """Read what `to_dict` gave."""
         given = cls._known(values)
         given["problems"] = tuple(Problem.from_dict(one) for one in given.get("problems", ()))
-        given["repeated"] = tuple(given.get("repeated", (0, 0)))
         return cls(**given)
 
 

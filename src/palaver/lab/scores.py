@@ -57,12 +57,6 @@ SCORES: Mapping[str, tuple[str, Callable[[ReplayRow], Pair]]] = MappingProxyType
             lambda row: (row.complete, row.referring),
         ),
         "lookups": ("lookups for each call", lambda row: (row.recalls, row.calls)),
-        "artifacts": (
-            "F1 of the files that views say were touched",
-            lambda row: (2 * row.files_right, row.files + row.files_named),
-        ),
-        "constraints": ("of what the user demanded, in view", lambda row: (row.constraints_kept, row.constraints)),
-        "failures": ("of what failed, in view with its error", lambda row: (row.failures_kept, row.failures)),
         "planning": ("seconds that a plan takes", lambda row: (row.planning, row.calls)),
         "broken": ("laws broken, for each call", lambda row: (row.broken, row.calls)),
     }

@@ -54,7 +54,6 @@ class Session:
         recordings = tuple(_recording(each, found, counting) for each in traces)
         growth = tuple(_growth(each) for each in recordings)
         calls = [call for each in traces for call in each.calls]
-        again = [each.things.repeated for each in recordings]
         row = SessionRow(
             session=key,
             run=run,
@@ -68,7 +67,6 @@ class Session:
             tokens=max((sum(each) for each in growth), default=0),
             started=next((call.at for call in calls if call.at is not None), None),
             model=next((each.models[-1] for each in reversed(traces) if each.models), ""),
-            repeated=(sum(one[0] for one in again), sum(one[1] for one in again)),
             summaries=sum(len(each.summaries) for each in traces),
             problems=tuple(_problems(traces, found, key)),
         )

@@ -1,55 +1,20 @@
-"""What a session's views are asked for: identifiers that later calls refer to, what the user demanded, what failed, files."""
+"""What later calls of a session refer to."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from palaver.context.record.asks import rules
-from palaver.context.work import Act, acts_of, deed, error_line
 from palaver.lab.finder import Finder
-from palaver.lab.metrics import distance_of, in_arguments, repeated
+from palaver.lab.metrics import distance_of, in_arguments
 from palaver.lab.quoted import Quoted
 from palaver.lab.recorded import Trace
-from palaver.log import Handle
-from palaver.messages import Content, Role, Speaker, TextContent, ToolCallContent, ToolResultContent
+from palaver.messages import Content, Role, TextContent, ToolCallContent, ToolResultContent
 from palaver.view import Block, Exchange
 
-__all__ = ["Failure", "Need", "Things", "Wanted", "things", "words"]
+__all__ = ["Need", "Things", "things", "words"]
 
 _ORIGINS: Mapping[Role, str] = {Role.ASSISTANT: "assistant", Role.TOOL: "tool", Role.SYSTEM: "system"}
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """A constraint of the user's.
-
-    Attributes:
-        text: His sentence.
-        place: The block in which he said it.
-        index: The exchange of the whole log that holds it.
-    """
-
-    text: str
-    place: Handle
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """Something that failed, however often.
-
-    Attributes:
-        of: What it was: the command, or the tool and its path.
-        error: The line that named the error.
-        results: The results that say so.
-        index: The exchange of the whole log in which it failed first.
-    """
-
-    of: str
-    error: str
-    results: frozenset[Handle]
-    index: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,43 +42,26 @@ class Things:
         names: Finds the identifiers that some call refers to.
         quoted: Finds those of them that a text holds in the words of the log.
         odd: The blocks that the log itself shows in another form than they came in.
-        paths: Finds the files that some call reads or changes.
-        wanted: The constraints of the user, in order.
-        failed: What failed, in order.
         needs: What each call refers to, in the order of the calls.
-        touched: The files that each exchange of the whole log reads or changes.
-        repeated: How many calls failed, and how many of them did again what had failed.
     """
 
     names: Finder
     quoted: Quoted
     odd: tuple[Block, ...]
-    paths: Finder
-    wanted: tuple[Wanted, ...]
-    failed: tuple[Failure, ...]
     needs: tuple[tuple[Need, ...], ...]
-    touched: tuple[frozenset[str], ...]
-    repeated: tuple[int, int]
 
 
 def things(trace: Trace) -> Things:
     """Find what the views of a dialog are asked for."""
     exchanges = trace.whole.exchanges
     names = Finder(name for response in trace.responses.values() for name in sorted(_referred(response)))
-    touched = tuple(_touched(exchange) for exchange in exchanges)
-    failed = [(act, error_line(_result(act))) for act in acts_of(exchanges).all if act.failed]
     blocks = [block for exchange in exchanges for block in exchange.blocks()]
     said = (*trace.whole.system, *blocks)
     return Things(
         names=names,
         quoted=Quoted(names, _Words(said)),
         odd=tuple(block for block in said if block.reason is not None or block.derived),
-        paths=Finder(path for paths in touched for path in sorted(paths)),
-        wanted=tuple(_wanted(trace)),
-        failed=tuple(_failed(failed)),
         needs=tuple(_needs(trace, names)),
-        touched=touched,
-        repeated=repeated([(act.deed.of, error) for act, error in failed]),
     )
 
 
@@ -152,38 +100,6 @@ def _calls(exchange: Exchange) -> Iterator[ToolCallContent]:
 
 def _referred(response: Exchange) -> frozenset[str]:
     return frozenset(name for call in _calls(response) for name in in_arguments(call.args))
-
-
-def _touched(exchange: Exchange) -> frozenset[str]:
-    deeds = (deed(call) for call in _calls(exchange))
-    return frozenset(path for done in deeds for path in (*done.read, *done.wrote))
-
-
-def _result(act: Act) -> ToolResultContent:
-    return act.result
-
-
-def _wanted(trace: Trace) -> Iterator[Wanted]:
-    """Give each sentence that states a constraint once, where the user said it first."""
-    known: set[str] = set()
-    for index, exchange in enumerate(trace.whole.exchanges):
-        if exchange.role is not Role.USER or exchange.derived:
-            continue
-        for block in exchange.blocks():
-            if block.speaker is Speaker.HUMAN and block.origin is not None and isinstance(block.content, TextContent):
-                new = [text for text in rules(block.content.content) if text not in known]
-                known.update(new)
-                yield from (Wanted(text, block.origin, index) for text in new)
-
-
-def _failed(failures: Sequence[tuple[Act, str]]) -> Iterator[Failure]:
-    """Give each failure once, with every result that says it."""
-    found: dict[tuple[str, str], list[Act]] = {}
-    for act, error in failures:
-        found.setdefault((act.deed.of, error), []).append(act)
-    for (of, error), acts in found.items():
-        results = frozenset(act.answer.origin for act in acts if act.answer.origin is not None)
-        yield Failure(of, error, results, acts[0].index)
 
 
 def _needs(trace: Trace, names: Finder) -> Iterator[tuple[Need, ...]]:

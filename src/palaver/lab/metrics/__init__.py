@@ -1,10 +1,6 @@
 """The metrics, each a small pure function with its definition and its source."""
 
-from palaver.lab.metrics.artifacts import artifact_scores
 from palaver.lab.metrics.cache import hit_share, prefix_stability, stable_tokens, write_share
-from palaver.lab.metrics.constraints import survives
-from palaver.lab.metrics.evidence import ndcg_at, recall_all_at, recall_any_at, retained
-from palaver.lab.metrics.failures import remembered, repeated
 from palaver.lab.metrics.front import Worth, beats, front
 from palaver.lab.metrics.intervals import Interval, paired_interval, paired_share, ratio_interval
 from palaver.lab.metrics.money import bill, recall_charge, regret
@@ -14,7 +10,6 @@ from palaver.lab.metrics.references import distance_of, future_references, ident
 __all__ = [
     "Interval",
     "Worth",
-    "artifact_scores",
     "beats",
     "bill",
     "distance_of",
@@ -23,21 +18,14 @@ __all__ = [
     "hit_share",
     "identifiers",
     "in_arguments",
-    "ndcg_at",
     "occurs",
     "paired_interval",
     "paired_share",
     "passages",
     "prefix_stability",
     "ratio_interval",
-    "recall_all_at",
-    "recall_any_at",
     "recall_charge",
     "regret",
-    "remembered",
-    "repeated",
-    "retained",
     "stable_tokens",
-    "survives",
     "write_share",
 ]
