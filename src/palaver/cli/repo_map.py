@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,7 +13,7 @@ from palaver.cli.printing import print_json
 from palaver.cli.surroundings import errors, write
 from palaver.context import RepoMap
 from palaver.plurals import counted
-from palaver.repomap import Drawing, plain
+from palaver.repomap import Drawing, visible
 from palaver.session import Session
 
 
@@ -42,19 +41,16 @@ def run(
     model: Annotated[
         str, typer.Option("--model", metavar="M", help="The model whose tokens count; default: the session's own.")
     ] = "",
-    cache: Annotated[
-        Path | None, typer.Option("--cache", metavar="FILE", help="Keep what was parsed here, for the next time.")
-    ] = None,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> int:
     """Draw a map of a repository: the definitions that the rest of it uses most, file by file, within a number of tokens.
 
-    Needs the extra `repomap`. Nothing is written but the cache, nothing is loaded from a network, and no link is followed.
+    Needs the extra `repomap`. Nothing is written, nothing is loaded from a network, and no link is followed.
     """
     if dialog is not None and session is None:
         raise typer.BadParameter("a dialog is one of a session: name it with --session.", param_hint="--dialog")
-    repo_map = RepoMap(folder, cache=cache)
+    repo_map = RepoMap(folder)
     if session is None:
         drawing = repo_map.draw(max_tokens=tokens, mentioned=mention or (), model=model)
     else:
@@ -74,7 +70,7 @@ def _data(drawing: Drawing) -> dict[str, object]:
     return {
         "map": drawing.text,
         "tokens": drawing.tokens,
-        "files": [plain(path) for path in drawing.files],  # a name need not be text
+        "files": [visible(path) for path in drawing.files],  # a name need not be text
         "definitions": drawing.definitions,
         "of_files": drawing.of_files,
         "of_definitions": drawing.of_definitions,

@@ -1,15 +1,13 @@
-"""The repo map: what a repository defines and which of it matters, as a text of so many tokens. Needs the extra `repomap`.
+"""A map of a repository: its most used definitions, as a text of at most so many tokens. Needs the extra `repomap`.
 
-A folder is looked at (`look`), and then drawn (`draw`) as often as anybody likes: what a map shows is a function of what was seen, of what
-somebody is at, and of a number of tokens.
+`look` reads a folder; `draw` makes a map from what it found.
 """
 
 from palaver.repomap.drawing import Drawing, draw
-from palaver.repomap.kept import load, save
+from palaver.repomap.files import Limits
 from palaver.repomap.languages import LANGUAGES, Language, language_of
+from palaver.repomap.parsing import CUT, WIDTH, Definition, Line, Tags, Use, visible
 from palaver.repomap.repository import File, Repository, look, require
-from palaver.repomap.tags import CUT, WIDTH, Definition, Line, Tags, Use, plain
-from palaver.repomap.walking import Limits
 
 __all__ = [
     "CUT",
@@ -26,9 +24,7 @@ __all__ = [
     "Use",
     "draw",
     "language_of",
-    "load",
     "look",
-    "plain",
     "require",
-    "save",
+    "visible",
 ]

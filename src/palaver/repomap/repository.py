@@ -1,29 +1,30 @@
-"""A repository at one moment: its files, and what its source files say. From then on the disk is not looked at."""
+"""A repository at one moment: its files, and the tags of its source files. Drawing does not read the disk."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
-from palaver.repomap.ignoring import ignore_of
+from palaver.repomap.files import Limits, read, require_pathspec, walk
 from palaver.repomap.languages import LANGUAGES, Language, language_of
-from palaver.repomap.ranking import Graph, Node
-from palaver.repomap.tags import Tags, tags_of
-from palaver.repomap.walking import Limits, read, walk
+from palaver.repomap.parsing import Tags, parse
 
 __all__ = ["File", "Repository", "look", "require"]
 
 _HEAD = 8_192
-"""Bytes in which a zero says that a file is no text (git looks at 8,000)."""
+"""Bytes in which a zero marks a binary file (git reads 8,000)."""
 
-_MADE = 500
-"""Bytes of a line, on average, from which on nobody wrote a file by hand."""
+_LINE_BYTES = 500
+"""Average bytes of a line above which a program wrote the file."""
+
+_UNPARSED = 20
+"""How many times its size a file counts against `Limits.total_bytes` if parsing it exceeds its bounds, because that is slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,7 @@ class File:
     Attributes:
         path: Its path from the folder, with slashes.
         family: The family of its language, or empty.
-        tags: What it defines and uses; None where that is not known: then it has only a name.
+        tags: Its definitions and uses; None if they are unknown: then a map shows only its name.
     """
 
     path: str
@@ -43,12 +44,12 @@ class File:
 
 @dataclass(frozen=True, kw_only=True)
 class Repository:
-    """What was found in a folder.
+    """The content of a folder.
 
     Attributes:
-        files: The files, those nearer to the top first.
-        left_out: How much was left out, by why: links, files too large or not text, what was beyond a limit.
-        digest: The SHA-256 of all that a map depends on: the names of the files, and what those say that were parsed.
+        files: The files, nearest to the top first.
+        left_out: How much was left out, by reason.
+        digest: SHA-256 of what a map depends on: the names of the files, and the content of those that were parsed.
     """
 
     files: tuple[File, ...]
@@ -56,56 +57,57 @@ class Repository:
     digest: str = ""
 
     @cached_property
-    def graph(self) -> Graph:
-        """The ways between the files."""
-        return Graph([Node(file.family, file.tags or Tags(), _parts(file.path)) for file in self.files])
-
-    @cached_property
     def definitions(self) -> int:
-        """How many definitions there are."""
+        """The number of definitions."""
         return sum(len(file.tags.definitions) for file in self.files if file.tags is not None)
 
+    def find(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the files that other machines and folders call by these names; unknown names are skipped.
 
-def _parts(path: str) -> tuple[str, ...]:
-    *folders, name = path.split("/")
-    return (*folders, name.partition(".")[0])
+        A path matches the file with the longest common end. A bare name matches only if one file has it.
+        """
+        paths = frozenset(file.path for file in self.files)
+        same: dict[str, list[str]] = {}
+        for path in sorted(paths):
+            same.setdefault(path.rsplit("/", 1)[-1], []).append(path)
+        found: set[str] = set()
+        for name in names:
+            parts = [part for part in name.replace("\\", "/").split("/") if part not in {"", "."}]
+            ends = ("/".join(parts[first:]) for first in range(len(parts)))
+            exact = next((path for path in ends if path in paths), None)
+            below = [path for path in same.get(parts[-1], ()) if path.endswith("/" + "/".join(parts))] if parts else []
+            found.update([exact] if exact is not None else below if len(below) == 1 else [])
+        return frozenset(found)
 
 
 def look(
     folder: Path, limits: Limits | None = None, known: MutableMapping[str, Tags | None] | None = None
 ) -> Repository:
-    """Look at a folder.
+    """Read a folder.
 
     Args:
         folder: The folder.
-        limits: How much of it is looked at.
-        known: What files were found to say before, by their language and content; it is brought up to date.
+        limits: How much of it is read.
+        known: Tags from an earlier look, by language and content; updated in place. Files in it are not parsed again.
 
     Raises:
-        InvalidInput: It is no folder, or nobody may look into it.
-        MissingExtra: What parses is not installed.
+        InvalidInput: The folder does not exist or cannot be read.
+        MissingExtra: A package of the extra `repomap` is not installed.
     """
-    bounds = limits or Limits()
-    walked = walk(folder, bounds)
-    reader = _Reader(folder, bounds, {} if known is None else known)
+    reader = _Reader(folder, limits or Limits(), {} if known is None else known)
+    walked = walk(folder, reader.limits)
     files = tuple(reader.file(path) for path in walked.paths)
     for gone in [key for key in reader.known if key not in reader.used]:
         del reader.known[gone]
-    left_out = Counter(walked.left_out) + reader.left_out
-    return Repository(
-        files=files, left_out=MappingProxyType(dict(sorted(left_out.items()))), digest=reader.digest.hexdigest()
-    )
+    left_out = MappingProxyType(dict(sorted((walked.left_out + reader.left_out).items())))
+    return Repository(files=files, left_out=left_out, digest=reader.digest.hexdigest())
 
 
 def require() -> None:
-    """See that what a map needs is installed.
-
-    Raises:
-        MissingExtra: It is not.
-    """
-    ignore_of("", ())
+    """Raise MissingExtra if a package of the extra `repomap` is not installed."""
+    require_pathspec()
     for language in LANGUAGES:
-        tags_of(language, b"")
+        parse(language, b"")
 
 
 @dataclass(slots=True)
@@ -118,45 +120,42 @@ class _Reader:
     used: set[str] = field(default_factory=set)
     parsed: int = 0
     size: int = 0
-    given_up: int = 0
 
     def file(self, path: str) -> File:
-        """Read a file; of one that is not parsed only its name is given."""
+        """Read one file."""
         name = os.fsencode(path)
         self.digest.update(b"%d:%b" % (len(name), name))
         language = language_of(path)
         if language is None:
             return File(path)
-        if self._enough():
-            self.left_out["beyond the limit"] += 1
-            return File(path)
-        said = read(self.folder / path, self.limits.file_bytes)
-        why = said if isinstance(said, str) else _no_source(said)
-        if why or isinstance(said, str):
-            self.left_out[why] += 1
+        content = self._content(path)
+        if isinstance(content, str):
+            self.left_out[content] += 1
             return File(path)
         self.parsed += 1
-        self.size += len(said)
-        return self._parsed(path, language, said)
+        self.size += len(content)
+        return File(path, language.family or language.name, self._tags(language, content))
 
-    def _enough(self) -> bool:
-        limits = self.limits
-        return self.parsed >= limits.files or self.size >= limits.total_bytes or self.given_up >= limits.given_up
+    def _content(self, path: str) -> bytes | str:
+        """Return the content of a source file, or why it is not parsed."""
+        if self.parsed >= self.limits.files or self.size >= self.limits.total_bytes:
+            return "beyond the limit"
+        content = read(self.folder / path, self.limits.file_bytes)
+        if isinstance(content, str):
+            return content
+        if b"\0" in content[:_HEAD]:
+            return "binary"
+        generated = len(content) > _HEAD and len(content) > _LINE_BYTES * (content.count(b"\n") + 1)
+        return "generated" if generated else content
 
-    def _parsed(self, path: str, language: Language, said: bytes) -> File:
-        key = f"{language.name} {hashlib.sha256(said).hexdigest()}"
+    def _tags(self, language: Language, content: bytes) -> Tags | None:
+        key = f"{language.name} {hashlib.sha256(content).hexdigest()}"
         self.digest.update(key.encode())
         self.used.add(key)
         if key not in self.known:
-            self.known[key] = tags_of(language, said.removeprefix(b"\xef\xbb\xbf"))
+            self.known[key] = parse(language, content.removeprefix(b"\xef\xbb\xbf"))
         tags = self.known[key]
         if tags is None:
             self.left_out["too intricate"] += 1
-            self.given_up += len(said)
-        return File(path, language.family, tags)
-
-
-def _no_source(said: bytes) -> str:
-    if b"\0" in said[:_HEAD]:
-        return "no text"
-    return "made by a program" if len(said) > _HEAD and len(said) > _MADE * (said.count(b"\n") + 1) else ""
+            self.size += (_UNPARSED - 1) * len(content)
+        return tags

@@ -12,7 +12,7 @@ from palaver.context.manager import Viewed
 from palaver.context.repo_map.interest import Interest, Places, interest_of
 from palaver.context.work import acts_of
 from palaver.errors import InvalidInput
-from palaver.repomap import Drawing, Limits, Repository, Tags, draw, load, look, require, save
+from palaver.repomap import Drawing, Limits, Repository, Tags, draw, look, require
 from palaver.tokens import Counter
 from palaver.tokens import counter as counter_of
 
@@ -44,13 +44,12 @@ class RepoMap:
         folder: The repository.
     """
 
-    def __init__(self, folder: str | Path, *, limits: Limits | None = None, cache: str | Path | None = None) -> None:
+    def __init__(self, folder: str | Path, *, limits: Limits | None = None) -> None:
         """Map a folder. It is looked at when a map is first wanted.
 
         Args:
             folder: The repository, or a part of it.
             limits: How much of it is looked at.
-            cache: A file in which to keep what was parsed, for the next process; in memory only unless given.
 
         Raises:
             InvalidInput: It is no folder.
@@ -61,8 +60,7 @@ class RepoMap:
         if not self.folder.is_dir():
             raise InvalidInput(f"{folder} is no folder, so there is nothing to map.", hint="Name the repository's.")
         self._limits = limits or Limits()
-        self._cache = None if cache is None else Path(cache)
-        self._known: dict[str, Tags | None] | None = None
+        self._known: dict[str, Tags | None] = {}
         self._seen: Repository | None = None
         self._asked: dict[Interest, Repository] = {}
         self._drawn: dict[tuple[Interest, int, Hashable], Drawing] = {}
@@ -90,14 +88,9 @@ class RepoMap:
             InvalidInput: The folder is gone, or nobody may look into it; or the cache cannot be written.
         """
         with self._lock:
-            if self._known is None:
-                self._known = {} if self._cache is None else load(self._cache)
-            before = set(self._known)
             found = look(self.folder, self._limits, self._known)
             if self._seen is None or (found.digest, found.left_out) != (self._seen.digest, self._seen.left_out):
                 self._seen = found  # else what was found of the ways between its files is not looked for again
-            if self._cache is not None and before != set(self._known):
-                save(self._cache, self._known)
             return self._seen
 
     def draw(
@@ -200,5 +193,5 @@ def _draw(
         count=count,
         known=known,
         near=places.of(interest.touched) - known,
-        words=interest.words,
+        mentioned=interest.words,
     )
