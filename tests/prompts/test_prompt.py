@@ -1,49 +1,61 @@
-"""Prompts: rendering, variables, isolation, derivation."""
+"""Prompts: rendering, variables, parsing, handlers, isolation, derivation."""
 
 import pickle
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palaver.errors import InvalidPrompt
-from palaver.prompts import DefaultHandler, Prompt, Runtime, StringFormatterRenderer, temporary_prompt
+from palaver.errors import InvalidInput, ParseError
+from palaver.prompts import (
+    DefaultHandler,
+    DefaultTagParser,
+    JinjaRenderer,
+    Prompt,
+    Renderer,
+    Runtime,
+    StringFormatterRenderer,
+    temporary_prompt,
+)
 from palaver.tools import MCP
 
 NAMES = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
 
 
+def jinja(template: str) -> Prompt:
+    """Return a prompt of a Jinja template."""
+    return Prompt(path="p", prompt=template, renderer=JinjaRenderer())
+
+
+# --- rendering ---------------------------------------------------------------------------------------------------------
+
+
 def test_a20_construct_and_call() -> None:
-    """A20: the seed's snippet: a rendered prompt holds both arguments, and the metadata is kept."""
+    """The seed's snippet: the text contains both arguments, and the metadata is kept."""
     prompt = Prompt(
         path="research/summarize", prompt="Summarize {topic} for {audience}.", metadata={"revision": "current"}
     )
-    text = prompt(topic="native runtime", audience="maintainers")
-    assert text == "Summarize native runtime for maintainers."
+    assert prompt(topic="native runtime", audience="maintainers") == "Summarize native runtime for maintainers."
     assert prompt.metadata == {"revision": "current"}
 
 
 def test_a21_braces_variables_and_missing() -> None:
-    """A21: doubled braces are literal and no variables; what is missing is known before rendering."""
+    """Doubled braces are literal and not variables, with variables or without (R106); what is missing is known before."""
     prompt = Prompt(path="p", prompt="{{x}} {y}")
     assert prompt.template_vars == {"y"}
     assert prompt.validate_args({}) == ["y"]
     assert prompt.validate_args({"y": 1, "z": 2}) == []
     assert prompt(y="Y") == "{x} Y"
-
-
-def test_r106_doubled_braces_without_variables() -> None:
-    """Doubled braces become single ones in a template without variables too."""
     assert Prompt(path="p", prompt='{{"a": 1}}')() == '{"a": 1}'
 
 
-def test_r104_missing_variables_are_named_and_extra_ones_ignored() -> None:
-    """Rendering with a variable missing is a ValueError that names all of them; more arguments do no harm."""
+def test_r104_missing_variables_are_named() -> None:
+    """Rendering with variables missing is a ValueError that names all of them; further arguments do no harm."""
     prompt = Prompt(path="p", prompt="{b} {a}")
-    with pytest.raises(InvalidPrompt, match="a, b") as caught:
+    with pytest.raises(InvalidInput, match="needs a, b") as caught:
         prompt(c=3)
-    assert caught.value.missing == ("a", "b")
     assert isinstance(caught.value, ValueError)
     assert prompt(a=1, b=2, c=3) == "2 1"
 
@@ -59,55 +71,47 @@ def test_r104_missing_variables_are_named_and_extra_ones_ignored() -> None:
     ],
 )
 def test_r107_variables(template: str, names: set[str]) -> None:
-    """Attributes, items, conversions and nested specifications are seen through; doubled braces are not."""
+    """Attributes, items, conversions and nested specifications count; doubled braces do not."""
     assert Prompt(path="p", prompt=template).template_vars == names
-
-
-def test_r107_nested_specification_renders() -> None:
-    """A variable of a specification is used as one, and an argument may have any name."""
-    assert Prompt(path="p", prompt="[{x:>{w}}]")(x="a", w=3) == "[  a]"
-    assert Prompt(path="p", prompt="{self}")(self="me") == "me"
 
 
 @pytest.mark.parametrize("template", ["{}", "{0}", "{:>{}}", "{a:{}}", "{", "}", "{a", "{a:{b:{c}}}", "{a!}"])
 def test_r107_malformed_templates_are_refused(template: str) -> None:
     """Positional fields, single braces and over-deep specifications are refused when the prompt is made."""
-    with pytest.raises(InvalidPrompt):
+    with pytest.raises(InvalidInput):
         Prompt(path="p", prompt=template)
 
 
-def test_arguments_that_do_not_fit() -> None:
-    """An argument without the attribute, item or format asked for is the caller's error, not a bare one of Python's."""
+def test_r105_str_format() -> None:
+    """Conversions and specifications hold; an argument that does not fit is the caller's error."""
+    assert Prompt(path="p", prompt="{x!r:>6}|{y:.2f}|{z[0].real}")(x="a", y=1.234, z=[3]) == "   'a'|1.23|3"
+    assert Prompt(path="p", prompt="[{x:>{w}}]")(x="a", w=3) == "[  a]"
     for template in ("{a.b}", "{a[k]}", "{a:d}", "{a:%}"):
-        with pytest.raises(InvalidPrompt):
+        with pytest.raises(InvalidInput, match="do not fit"):
             Prompt(path="p", prompt=template)(a="text")
 
 
-@given(value=st.text(), name=NAMES)
-def test_law_12_arguments_are_never_templates(value: str, name: str) -> None:
+@given(value=st.text(), name=NAMES, renderer=st.sampled_from([StringFormatterRenderer(), JinjaRenderer()]))
+def test_law_12_arguments_are_never_templates(value: str, name: str, renderer: Renderer) -> None:
     """What an argument holds is put in as it is, whatever braces it has."""
-    assert Prompt(path="p", prompt="<{" + name + "}>").render({name: value}) == f"<{value}>"
+    field = "{" + name + "}" if isinstance(renderer, StringFormatterRenderer) else "{{ v_" + name + " }}"
+    prompt = Prompt(path="p", prompt=f"<{field}>", renderer=renderer)
+    assert prompt.render(dict.fromkeys(prompt.template_vars, value)) == f"<{value}>"
 
 
 @given(text=st.text())
 def test_temporary_prompts_say_the_text(text: str) -> None:
-    """The prompt that stands for plain text has no variables and renders to the very text."""
+    """The prompt that stands for plain text has no variables and renders to the very text; so does a text with braces doubled."""
     prompt = temporary_prompt(text)
     assert prompt() == text
     assert prompt.template_vars == frozenset()
     assert prompt.is_temporary
     assert not prompt.function_list
-    assert prompt.parser is None
-
-
-@given(text=st.text())
-def test_doubling_braces_quotes_any_text(text: str) -> None:
-    """Any text with its braces doubled is a template of itself."""
     assert Prompt(path="p", prompt=text.replace("{", "{{").replace("}", "}}"))() == text
 
 
 class Percent:
-    """A renderer with another notion of variables: `%name%`."""
+    """A renderer with another syntax for variables: `%name%`."""
 
     def variables(self, template: str) -> frozenset[str]:
         """Every second part between percent signs."""
@@ -118,96 +122,242 @@ class Percent:
         return "".join(str(args[part]) if i % 2 else part for i, part in enumerate(template.split("%")))
 
 
-def test_r116_another_renderer_brings_its_own_variables() -> None:
+def test_r116_another_renderer_has_its_own_variables() -> None:
     """A template in another language is never parsed as a format string."""
-    prompt = Prompt(path="p", prompt="{% if %who% %}{", renderer=Percent())
-    assert prompt.template_vars == {" if ", " "}
+    assert Prompt(path="p", prompt="{% if %who% %}{", renderer=Percent()).template_vars == {" if ", " "}
     assert Prompt(path="q", prompt="{hi} %who%", renderer=Percent())(who="you") == "{hi} you"
+    prompt = jinja("{% for each in items %}{{ loop.index }}. {{ each|upper }}\n{% endfor %}{left}\n")
+    assert prompt.template_vars == {"items"}
+    assert prompt(items=["a", "b"]) == "1. A\n2. B\n{left}\n"
 
 
-def test_r109_metadata_is_isolated() -> None:
-    """Neither the dict that was given nor what the prompt hands out can change it."""
-    given_dict = {"labels": ["a"]}
-    prompt = Prompt(path="p", prompt="", metadata=given_dict, addon_args={"web_search": True})
-    given_dict["labels"].append("b")
-    assert prompt.metadata == {"labels": ["a"]}
+@pytest.mark.parametrize(
+    ("template", "needed"),
+    [
+        ("{{ a.b[c] }}", {"a", "c"}),
+        ("{% set a = 1 %}{{ a }}{{ range(3) }}", set()),
+        ("{{ a | default('x') }}{{ b|d(c) }}", {"c"}),
+        ("{% if a is defined %}{{ a }}{% endif %}{% if b is not undefined %}{% endif %}", set()),
+        ("{# {{ a }} #}{% raw %}{{ b }}{% endraw %}", set()),
+    ],
+)
+def test_jinja_variables_are_what_it_requires(template: str, needed: set[str]) -> None:
+    """What it sets itself, loops over, tests for or has a default for is not required."""
+    assert jinja(template).template_vars == needed
+
+
+@pytest.mark.parametrize(
+    "template", ["{% if %}", "{{ a", "{% for x in %}{% endfor %}", "{{ a|nofilter }}", "{% include 'other' %}", "{% extends a %}"]
+)  # fmt: skip
+def test_malformed_jinja_is_refused(template: str) -> None:
+    """When the prompt is made, not when a user waits for the answer; there are no other templates to include."""
+    with pytest.raises(InvalidInput):
+        jinja(template)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{{ a.__class__.__mro__ }}",
+        "{{ a.append(1) }}",
+        "{{ ''.__class__.__base__.__subclasses__() }}",
+        "{{ '{0.__class__.__init__.__globals__}'.format(a) }}",
+        "{{ a.nothing.at_all }}",
+        "{{ 1 / 0 }}",
+        "{{ range(10 ** 9) | list }}",
+    ],
+)
+def test_the_jinja_sandbox_holds(template: str) -> None:
+    """No way to Python's insides, no change to what was handed in, and every failure is a typed one."""
+    given_list = [1]
+    with pytest.raises(InvalidInput):
+        jinja(template)(a=given_list)
+    assert given_list == [1]
+
+
+# --- fields ------------------------------------------------------------------------------------------------------------
+
+
+def test_r102_fields_and_their_defaults() -> None:
+    """Everything but path and template has a default; lists are kept as tuples, mappings as copies (R109)."""
+    prompt = Prompt(path="p", prompt="x")
+    assert (prompt.metadata, prompt.parser, prompt.format, prompt.addon_args) == ({}, None, None, {})
+    assert (prompt.function_list, prompt.mcp_servers_list) == ((), ())
+    assert isinstance(prompt.handler, DefaultHandler)
+    servers, labels = [MCP("docs", "https://example.org/mcp")], {"labels": ["a"]}
+    full = Prompt(path="p", prompt="x", mcp_servers_list=servers, metadata=labels, addon_args={"web_search": True})
+    servers.clear()
+    labels["labels"].append("b")
+    assert full.mcp_servers_list == (MCP("docs", "https://example.org/mcp"),)
+    assert full.metadata == {"labels": ["a"]}
     with pytest.raises(TypeError):
-        prompt.metadata["labels"].append("c")
-    with pytest.raises(TypeError):
-        prompt.addon_args["x"] = 1  # type: ignore[index]
+        full.metadata["labels"].append("c")
     with pytest.raises(AttributeError):
-        prompt.path = "q"  # type: ignore[misc]
+        full.path = "q"  # type: ignore[misc]
 
 
-def test_what_is_no_json_is_refused() -> None:
-    """Metadata and options are JSON values: an object among them is refused with its place."""
-    with pytest.raises(InvalidPrompt, match=r"metadata\.when"):
-        Prompt(path="p", prompt="", metadata={"when": object()})
-    with pytest.raises(InvalidPrompt, match="not a mapping"):
-        Prompt(path="p", prompt="", metadata=[1])  # type: ignore[arg-type]
-    with pytest.raises(InvalidPrompt, match="path"):
-        Prompt(path="", prompt="x")
-    with pytest.raises(InvalidPrompt, match="template"):
-        Prompt(path="p", prompt=b"x")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ({"metadata": {"when": object()}}, r"metadata\.when"),
+        ({"metadata": [1]}, "not a mapping"),
+        ({"path": ""}, "needs a path"),
+        ({"prompt": b"x"}, "prompt of a prompt is a bytes"),
+        ({"parser": 5}, "parser of the prompt 'p' is 5"),
+        ({"handler": object()}, "no method on_exception"),
+        ({"function_list": "fetch"}, "not a list"),
+        ({"format": "json"}, "neither a type nor a JSON schema"),
+    ],
+)
+def test_wrong_fields_are_refused_when_made(wrong: dict[str, Any], why: str) -> None:
+    """Not when an answer comes: the error names the field."""
+    with pytest.raises(InvalidInput, match=why):
+        Prompt(**{"path": "p", "prompt": "x", **wrong})
 
 
 def test_r117_extend() -> None:
     """A derived prompt differs in what was given and needs its own path; the original stays."""
     base = Prompt(path="a", prompt="{x}", function_list=["tool"])
     derived = base.extend(path="b", prompt="{y}")
-    assert (derived.path, derived.function_list) == ("b", ("tool",))
-    assert derived.template_vars == {"y"}
+    assert (derived.path, derived.function_list, derived.template_vars) == ("b", ("tool",), {"y"})
     assert base.template_vars == {"x"}
-    with pytest.raises(InvalidPrompt):
+    with pytest.raises(InvalidInput):
         base.extend(prompt="z")
 
 
 def test_r118_info_dict() -> None:
     """What identifies a prompt is plain JSON, and the hash follows the template."""
 
-    class Tool:
-        name = "search"
-
     def plain() -> None: ...
 
-    prompt = Prompt(
-        path="a", prompt="x", function_list=[Tool(), "ref", plain], mcp_servers_list=[{"server_label": "docs"}]
-    )
+    prompt = Prompt(path="a", prompt="x", function_list=["ref", plain], mcp_servers_list=[{"server_label": "docs"}])
     info = prompt.info_dict()
-    assert info["functions"] == ["search", "ref", "plain"]
-    assert info["mcp_servers"] == ["docs"]
+    assert (info["functions"], info["mcp_servers"]) == (["ref", "plain"], ["docs"])
     assert (info["path"], info["has_parser"], info["has_format"]) == ("a", False, False)
     assert len(info["prompt_hash"]) == 12
     assert prompt.extend(path="b", prompt="y").info_dict()["prompt_hash"] != info["prompt_hash"]
 
 
 def test_prompts_are_values() -> None:
-    """Equal prompts are equal, hash alike and survive pickling."""
+    """Equal prompts are equal, hash alike and survive pickling; the path is the key in a runtime (R103)."""
     one, two = (Prompt(path="a", prompt="{x}", metadata={"a": [1, {"b": 2}]}) for _ in range(2))
     assert one == two
     assert hash(one) == hash(two)
-    again = pickle.loads(pickle.dumps(one.extend(path="b", renderer=StringFormatterRenderer())))  # noqa: S301 - our own bytes
+    again = pickle.loads(pickle.dumps(one.extend(path="b")))  # noqa: S301 - our own bytes
     assert again.template_vars == {"x"}
+    assert Runtime().register_prompt(one) == "a"
+    assert Prompt.ref("a").path == "a"
 
 
-def test_r102_fields_and_their_defaults() -> None:
-    """Everything but path and template has a default; lists are kept as tuples, mappings as copies."""
-    prompt = Prompt(path="p", prompt="x")
-    assert (prompt.metadata, prompt.parser, prompt.format, prompt.addon_args) == ({}, None, None, {})
-    assert (prompt.function_list, prompt.mcp_servers_list) == ((), ())
-    assert isinstance(prompt.handler, DefaultHandler)
-    assert prompt.renderer == StringFormatterRenderer()
-    given = [MCP("docs", "https://example.org/mcp")]
-    full = Prompt(path="p", prompt="x", mcp_servers_list=given, addon_args={"computer_use": {"display_width": 800}})
-    given.clear()
-    assert full.mcp_servers_list == (MCP("docs", "https://example.org/mcp"),)
-    assert full.addon_args == {"computer_use": {"display_width": 800}}
-    assert full.info_dict()["mcp_servers"] == ["docs"]
+# --- parsers -----------------------------------------------------------------------------------------------------------
 
 
-def test_r105_r103_formats_and_keys() -> None:
-    """The default renderer is str.format, conversions and specifications included; the path is the key in a runtime."""
-    prompt = Prompt(path="numbers/one", prompt="{x!r:>6}|{y:.2f}|{z[0].real}")
-    assert prompt(x="a", y=1.234, z=[3]) == "   'a'|1.23|3"
-    runtime = Runtime()
-    assert runtime.register_prompt(prompt) == "numbers/one"
+def test_r110_parsers() -> None:
+    """A callable and an object with parse() both serve; a value that is not a mapping stands under `value`; `raw` is the text."""
+
+    class Upper:
+        def parse(self, content: str, **runtime_args: object) -> str:
+            return content.upper() + str(runtime_args.get("end", ""))
+
+    assert Prompt(path="p", prompt="", parser=Upper()).parse("a", end="!") == {"value": "A!", "raw": "a"}
+    assert Prompt(path="p", prompt="", parser=len).parse("abc") == {"value": 3, "raw": "abc"}
+    own = Prompt(path="p", prompt="", parser=lambda text: {"raw": "mine", "x": text})
+    assert own.parse("a") == {"raw": "mine", "x": "a"}
+    assert Prompt(path="p", prompt="").parse("text") == {}  # R6
+
+    async def late(content: str) -> str:
+        return content
+
+    with pytest.raises(InvalidInput, match="returned a coroutine"):
+        Prompt(path="p", prompt="", parser=late).parse("a")
+
+
+def test_r119_tags() -> None:
+    """Elements, fenced blocks and signals are read, each under its name, several of one name in order."""
+    parser = DefaultTagParser(xml_tags=["a", "ab", "a.c"], md_tags=["python"], signal_tags=["DONE", "MORE"])
+    text = '<a n="1"> 1 </a>x<a\n>2\n3</a><ab>y</ab><abc>no</abc><a>cut\n```python\nprint()\n```\n<DONE>'
+    assert parser.parse(text) == {
+        "raw": text,
+        "xml_tags": {"a": ["1", "2\n3"], "ab": ["y"], "a.c": []},
+        "md_tags": {"python": ["print()"]},
+        "signal_tags": {"DONE": True, "MORE": False},
+    }
+
+
+def test_r119_required_tags() -> None:
+    """Required tags count whether they are listed as well or not; what is missing is named, with the answer."""
+    parser = DefaultTagParser(required_xml_tags=["answer"], required_md_tags=["json"])
+    assert parser.parse("<answer>1</answer>\n```json\n{}\n```")["xml_tags"] == {"answer": ["1"]}
+    with pytest.raises(ParseError, match="<answer>, ```json") as caught:
+        parser.parse("nothing")
+    assert caught.value.missing == ("<answer>", "```json")
+    assert caught.value.content == "nothing"
+
+
+def test_fences_as_models_write_them() -> None:
+    """More ticks, tildes, words after the language; a block of another language that holds one is not opened. Read once."""
+    parser = DefaultTagParser(xml_tags=["a"], md_tags=["json"])
+    text = '````md\n```json\nnot mine\n```\n````\n```json title="x"\r\n{}\r\n```\r\n~~~json\n[]\n~~~\n```json\ncut'
+    assert parser.parse(text)["md_tags"] == {"json": ["{}", "[]"]}
+    assert parser.parse("<a>" * 400_000 + "```b\n" * 200_000)["xml_tags"] == {"a": []}
+
+
+# --- handlers ----------------------------------------------------------------------------------------------------------
+
+TASK = Prompt(path="task", prompt="Do {what}.", parser=len, function_list=[print], addon_args={"web_search": True})
+
+
+def test_r115_the_default_handler() -> None:
+    """Repairs and results are parsed as the answer, with the same tools; at the end there are none; paths do not grow."""
+    repair, results, final = TASK.on_exception(None), TASK.on_interrupt(None), TASK.on_interrupt_final(None)
+    assert repair(error_message="Not a number.") == "Error: Not a number. Please fix."
+    assert results(call_results="{42}") == "{42}"
+    assert "final response" in final()
+    assert [each.parser for each in (repair, results, final)] == [len, len, len]
+    assert repair.function_list == results.function_list == (print,)
+    assert (final.function_list, final.addon_args) == ((), {})
+    prompt = TASK
+    for _ in range(100):
+        prompt = prompt.on_interrupt(None).on_exception(None)
+    assert prompt.path == "task#exception"
+
+
+def test_templates_and_prompts_of_ones_own() -> None:
+    """Each of the three may be another template, or a whole prompt; a Jinja prompt is repaired with the handler's renderer."""
+    final = Prompt(path="stop", prompt="Stop.")
+    task = TASK.extend(path="t", handler=DefaultHandler(exception="{error_message}!", interrupt_final=final))
+    assert task.on_exception(None)(error_message="no") == "no!"
+    assert task.on_interrupt_final(None) is final
+    assert jinja("{{ x }}").on_exception(None)(error_message="{{ x }}") == "Error: {{ x }} Please fix."
+
+
+class Recording:
+    """A handler that knows the prompt it works for."""
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, object]] = []
+
+    def on_exception(self, prompt: Prompt, session: object) -> Prompt:
+        """Take both."""
+        self.seen.append((prompt.path, session))
+        return prompt.extend(path="again", prompt="{error_message}")
+
+    def on_interrupt(self, session: object) -> Prompt:
+        """Take the session alone."""
+        self.seen.append(("", session))
+        return Prompt(path="results", prompt="{call_results}")
+
+    def on_interrupt_final(self, session: object) -> Any:  # noqa: ANN401, ARG002 - what it must not return
+        """Return something else."""
+        return "stop"
+
+
+@pytest.mark.parametrize("handler", [Recording(), Recording])
+def test_r115_a_handler_of_ones_own(handler: Any) -> None:  # noqa: ANN401 - an object or its class
+    """It takes the prompt and the session or the session alone, and is an object or a class; it must return a prompt."""
+    task, session = Prompt(path="t", prompt="", handler=handler), object()
+    assert task.on_exception(session).path == "again"
+    assert task.on_interrupt(session).path == "results"
+    assert task.handler.seen == [("t", session), ("", session)]  # type: ignore[union-attr]
+    with pytest.raises(InvalidInput, match="returned a str"):
+        task.on_interrupt_final(session)

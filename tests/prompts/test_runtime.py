@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from palaver.errors import Ambiguous, InvalidInput, NotFound, UnknownPolicy, UnknownPrompt, UnknownTactic, UnknownTool
+from palaver.errors import Ambiguous, InvalidInput, NotFound
 from palaver.prompts import Prompt, Runtime, get_default_runtime, set_default_runtime
 from palaver.tools import Function, tool
 
@@ -16,11 +16,11 @@ def test_r175_prompts_by_path() -> None:
     prompt = Prompt(path="research/agent", prompt="hi")
     assert runtime.register_prompt(prompt) == "research/agent"
     assert runtime.get_prompt("research/agent") is prompt
-    with pytest.raises(UnknownPrompt) as caught:
+    with pytest.raises(NotFound) as caught:
         runtime.get_prompt("research/agnet")
     assert isinstance(caught.value, KeyError)
     assert caught.value.close == ("research/agent",)
-    with pytest.raises(UnknownPrompt) as caught:
+    with pytest.raises(NotFound) as caught:
         runtime.get_prompt("x:agent")
     assert "research/agent" in caught.value.close
 
@@ -41,7 +41,7 @@ def test_r179_overwriting() -> None:
     runtime = Runtime()
     first, second = Prompt(path="p", prompt="1"), Prompt(path="p", prompt="2")
     runtime.register_prompt(first)
-    with pytest.raises(ValueError, match="registered already"):
+    with pytest.raises(ValueError, match="already registered"):
         runtime.register_prompt(second, overwrite=False)
     assert runtime.get_prompt("p") is first
     runtime.register_prompt(second)
@@ -58,7 +58,7 @@ def test_r164_context_managers_by_class_name() -> None:
 
     assert runtime.get_context_manager("summary") is Summary
     assert runtime.context_managers() == ("summary",)
-    with pytest.raises(UnknownPolicy) as caught:
+    with pytest.raises(NotFound) as caught:
         runtime.get_context_manager("sumary")
     assert caught.value.close == ("summary",)
     with pytest.raises(InvalidInput):
@@ -85,7 +85,7 @@ def test_r178_two_runtimes_are_isolated() -> None:
     """What one runtime knows, the other does not."""
     one, two = Runtime(), Runtime()
     one.register_prompt(Prompt(path="p", prompt=""))
-    with pytest.raises(UnknownPrompt):
+    with pytest.raises(NotFound):
         two.get_prompt("p")
 
 
@@ -157,7 +157,7 @@ def test_r127_references_to_functions(runtime: Runtime, ref: str) -> None:
     assert resolved.resolve(runtime) is resolved
 
 
-def test_r127_bare_names_are_the_prompts_neighbours_first(runtime: Runtime) -> None:
+def test_r127_bare_names_are_neighbours_first(runtime: Runtime) -> None:
     """A bare name is looked for in the prompt's own package; from elsewhere, a name of two packages is ambiguous."""
     prompt = Prompt(path="ask", prompt="", function_list=["search"])
     runtime.register_prompt(prompt, namespace="files.prompts")
@@ -186,9 +186,9 @@ def test_r101_references_to_tactics(runtime: Runtime) -> None:
         ("lab.tactics:reserch", ("lab.tactics:research",)),
     ],
 )
-def test_r127_an_unknown_reference_names_what_is_close(runtime: Runtime, ref: str, close: tuple[str, ...]) -> None:
-    """UnknownTool is a KeyError that carries the references that could have been meant."""
-    with pytest.raises(UnknownTool) as caught:
+def test_r127_unknown_references_name_what_is_close(runtime: Runtime, ref: str, close: tuple[str, ...]) -> None:
+    """NotFound is a KeyError that carries the references that could have been meant."""
+    with pytest.raises(NotFound) as caught:
         Prompt(path="p", prompt="", function_list=[ref]).resolve(runtime)
     assert set(close) <= set(caught.value.close)
     assert isinstance(caught.value, KeyError)
@@ -200,16 +200,14 @@ def test_r127_two_functions_of_one_name_are_refused(runtime: Runtime) -> None:
         Prompt(path="p", prompt="", function_list=["web:search", "files:search"]).resolve(runtime)
 
 
-def test_r112_callables_become_functions_and_other_things_are_refused(runtime: Runtime) -> None:
+def test_r112_callables_become_functions(runtime: Runtime) -> None:
     """A plain function in the list is a tool; a number is not, nor is a list written as a text."""
     assert names(Prompt(path="p", prompt="", function_list=[fetch]).resolve(runtime)) == ["fetch"]
-    with pytest.raises(InvalidInput, match="no tool"):
+    with pytest.raises(InvalidInput, match="is not a tool"):
         Prompt(path="p", prompt="", function_list=[3]).resolve(runtime)
-    with pytest.raises(InvalidInput, match="not a list"):
-        Prompt(path="p", prompt="", function_list="fetch")
 
 
-def test_r128_a_declaration_is_bound_to_the_registered_function_of_its_name(runtime: Runtime) -> None:
+def test_r128_a_declaration_is_linked_by_its_name(runtime: Runtime) -> None:
     """The declaration's own words stay, the implementation comes from the runtime; where they differ it is refused."""
     declared = Function("fetch", "My own words.", {"url": {"type": "string"}}, required=["url"])
     bound = Prompt(path="p", prompt="", function_list=[declared]).resolve(runtime).function_list[0]
@@ -240,7 +238,7 @@ def test_r179_taken_keys() -> None:
         (runtime.register_invoker, ("mine", list)),
     ]
     for register, args in again:
-        with pytest.raises(ValueError, match="registered already"):
+        with pytest.raises(ValueError, match="already registered"):
             register(*args)
         register(*args, overwrite=True)
     assert (runtime.tools(), runtime.tactics()) == (("search",), ("research",))
@@ -254,7 +252,7 @@ def test_unknown_names_are_typed_errors() -> None:
     runtime.register_tactic(Tactical)
     runtime.register_config("lab", {})
     runtime.register_invoker("mine", dict)
-    with pytest.raises(UnknownTactic, match="Close: research"):
+    with pytest.raises(NotFound, match="Close: research"):
         runtime.get_tactic("reserch")
     with pytest.raises(NotFound, match=r"no configuration 'lap'\. Close: lab"):
         runtime.get_config("lap")
@@ -293,8 +291,8 @@ def test_a_tactic_without_a_name_is_refused() -> None:
 def test_r178_two_runtimes_are_isolated_in_everything(runtime: Runtime) -> None:
     """Tools and tactics of one runtime are unknown in another, and in the default one."""
     for other in (Runtime(), get_default_runtime()):
-        with pytest.raises(UnknownTool):
+        with pytest.raises(NotFound):
             other.get_tool("fetch")
-        with pytest.raises(UnknownTactic):
+        with pytest.raises(NotFound):
             other.get_tactic("lab.tactics:research")
     assert runtime.get_tool("fetch").name == "fetch"

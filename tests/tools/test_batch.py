@@ -1,60 +1,56 @@
-"""The calls of one response: side by side, each told of when it is done, answered in their order."""
+"""The calls of one response: side by side, each reported when it is done, answered in their order."""
 
 import functools
 import threading
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from palaver.messages import FunctionCall, ToolCallContent
+from palaver.messages import ToolCallContent
 from palaver.tools import Function, Toolbox, ToolOutcome, execute_all, tool
 
 
-def calls(*names: str, **arguments: Any) -> list[ToolCallContent]:  # noqa: ANN401
-    """Make calls with ids c0, c1 …, each with its number and the arguments given."""
-    return [ToolCallContent(f"c{number}", name, args={"n": number, **arguments}) for number, name in enumerate(names)]
+def calls(*names: str) -> list[ToolCallContent]:
+    """Return calls with ids c0, c1 and so on, each with its number as argument."""
+    return [ToolCallContent(f"c{number}", name, args={"n": number}) for number, name in enumerate(names)]
 
 
-class Stage:
-    """Tools that wait for each other, and a list of what happened."""
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_calls_run_side_by_side(asynchronous: bool) -> None:
+    """Three that wait for each other get through; outcomes stand in the order of the calls."""
+    meet = threading.Barrier(3, timeout=60)
+    there: list[int] = []
+    all_there = anyio.Event()
 
-    def __init__(self) -> None:
-        self.happened: list[str] = []
-        self.inside = 0
-        self.most = 0
+    @tool
+    def wait(n: int) -> int:
+        meet.wait()
+        return n
 
-    def tool(self, name: str, **options: Any) -> Function:  # noqa: ANN401 - fields of a function
-        """Make an async tool that lets others run while it is inside."""
+    @tool(name="wait")
+    async def await_all(n: int) -> int:
+        there.append(n)
+        if len(there) == 3:
+            all_there.set()
+        await all_there.wait()
+        return n
 
-        async def act(n: int) -> str:
-            self.inside += 1
-            self.most = max(self.most, self.inside)
-            self.happened.append(f"> {name} {n}")
-            for _ in range(5):
-                await anyio.lowlevel.checkpoint()
-            self.happened.append(f"< {name} {n}")
-            self.inside -= 1
-            return f"{name} {n}"
-
-        return Function.from_callable(act, name=name, description="Act.", **options)
-
-
-def test_calls_run_side_by_side_and_are_answered_in_order() -> None:
-    """All are inside at once; outcomes stand in the order of the calls."""
-    stage = Stage()
-    outcomes = anyio.run(execute_all, Toolbox([stage.tool("a")]), calls("a", "a", "a"))
-    assert [each.result.text() for each in outcomes] == ["a 0", "a 1", "a 2"]
-    assert [each.result.id for each in outcomes] == ["c0", "c1", "c2"]
-    assert stage.most == 3
+    box = Toolbox([await_all if asynchronous else wait])
+    outcomes = anyio.run(execute_all, box, calls("wait", "wait", "wait"))
+    assert [(each.result.id, each.result.text()) for each in outcomes] == [("c0", "0"), ("c1", "1"), ("c2", "2")]
 
 
-def test_an_outcome_is_told_when_it_is_there() -> None:
-    """A call that is done is told of while another before it still runs."""
+def test_an_outcome_is_reported_when_it_is_there() -> None:
+    """A call that is done is reported while another before it still runs."""
+    told: list[str] = []
 
     async def main() -> None:
         gate = anyio.Event()
-        told: list[str] = []
 
         async def slow(n: int) -> int:
             await gate.wait()
@@ -67,35 +63,10 @@ def test_an_outcome_is_told_when_it_is_there() -> None:
             told.append(f"{call.id} {outcome.result.text()}")
             gate.set()
 
-        box = Toolbox(
-            [
-                Function("slow", properties={"n": {}}, function=slow),
-                Function("quick", properties={"n": {}}, function=quick),
-            ]
-        )
-        await execute_all(box, calls("slow", "quick"), on_outcome=on_outcome)
-        assert told == ["c1 1", "c0 0"]
+        await execute_all(Toolbox([slow, quick]), calls("slow", "quick"), on_outcome=on_outcome)
 
     anyio.run(main)
-
-
-def test_no_more_than_agreed_run_at_a_time() -> None:
-    """`parallel` bounds how many are inside; 1 is one after another, in order."""
-    for parallel in (1, 2):
-        stage = Stage()
-        anyio.run(functools.partial(execute_all, Toolbox([stage.tool("a")]), calls(*"aaaa"), parallel=parallel))
-        assert stage.most == parallel
-    assert anyio.run(execute_all, Toolbox(), []) == ()
-
-
-def test_an_exclusive_tool_runs_alone_and_in_its_place() -> None:
-    """Those before it are done before it begins, those after it begin when it is done."""
-    stage = Stage()
-    anyio.run(execute_all, Toolbox([stage.tool("a"), stage.tool("x", exclusive=True)]), calls(*"aaxa"))
-    begin, end = stage.happened.index("> x 2"), stage.happened.index("< x 2")
-    assert end == begin + 1
-    assert {"< a 0", "< a 1"} <= set(stage.happened[:begin])
-    assert "> a 3" in stage.happened[end:]
+    assert told == ["c1 1", "c0 0"]
 
 
 def test_a_repeat_within_the_response_is_not_run() -> None:
@@ -112,62 +83,27 @@ def test_a_repeat_within_the_response_is_not_run() -> None:
     assert [each.repeated for each in outcomes] == [False, True, True]
     assert outcomes[2].result.text().endswith("It was:\n4")
     assert runs == [6]
-    again = anyio.run(functools.partial(execute_all, Toolbox([roll]), asked[:1], earlier=[outcomes[0].function_call]))
+    earlier = [outcomes[0].function_call]
+    again = anyio.run(functools.partial(execute_all, Toolbox([roll]), asked[:1], earlier=earlier))
     assert [each.repeated for each in again] == [True]
     free = anyio.run(execute_all, Toolbox([roll.extend(allow_repeat=True)]), asked)
     assert [each.repeated for each in free] == [False] * 3
 
 
 def test_one_bad_call_does_not_disturb_the_others() -> None:
-    """An unknown name, unfit arguments and a failure stand beside results."""
+    """An unknown name, wrong arguments and a failure stand beside results."""
 
     @tool
     def half(n: int) -> float:
         return 1 / (n - 3)
 
-    asked = [
-        *calls("half", "whole"),
-        ToolCallContent("c2", "half", args={"n": "x"}),
-        ToolCallContent("c3", "half", args={"n": 3}),
-    ]
-    outcomes = anyio.run(execute_all, Toolbox([half]), asked)
+    bad = [ToolCallContent("c2", "half", args={"n": "x"}), ToolCallContent("c3", "half", args={"n": 3})]
+    outcomes = anyio.run(execute_all, Toolbox([half]), [*calls("half", "whole"), *bad])
     assert [each.ending for each in outcomes] == ["done", "unknown_tool", "arguments", "failed"]
 
 
-def test_a_cancelled_batch_delivers_what_is_done() -> None:
-    """A result that is there is told to its end, though the batch is being cancelled; those under way are not told."""
-    delivered: list[str] = []
-
-    async def main() -> None:
-        async def quick(n: int) -> int:
-            return n
-
-        async def never(n: int) -> int:
-            await anyio.sleep_forever()
-            return n
-
-        async with anyio.create_task_group() as group:
-
-            async def on_outcome(call: ToolCallContent, _outcome: ToolOutcome) -> None:
-                group.cancel_scope.cancel()
-                await anyio.lowlevel.checkpoint()
-                delivered.append(call.id)
-
-            schema = {"n": {"type": "integer"}}
-            box = Toolbox(
-                [
-                    Function("quick", properties=schema, function=quick),
-                    Function("never", properties=schema, function=never),
-                ]
-            )
-            group.start_soon(functools.partial(execute_all, box, calls("never", "quick"), on_outcome=on_outcome))
-
-    anyio.run(main)
-    assert delivered == ["c1"]
-
-
 @pytest.mark.parametrize("when", ["start", "outcome"])
-def test_a_failure_of_the_callers_own_ends_the_batch(when: str) -> None:
+def test_a_failure_of_the_caller_ends_the_batch(when: str) -> None:
     """What `on_start` or `on_outcome` raises is raised as it is, and what was still waiting does not run."""
     ran: list[int] = []
 
@@ -179,31 +115,151 @@ def test_a_failure_of_the_callers_own_ends_the_batch(when: str) -> None:
     async def fail(*_given: object) -> None:
         raise OSError("disk full")
 
+    hooks = {f"on_{when}": fail}
+
     async def main() -> None:
         with pytest.raises(OSError, match="disk full"):
-            await execute_all(
-                Toolbox([act]),
-                calls("act", "act"),
-                parallel=1,
-                on_start=fail if when == "start" else None,
-                on_outcome=fail if when == "outcome" else None,
-            )
+            await execute_all(Toolbox([act]), calls("act", "act"), parallel=1, **hooks)  # type: ignore[arg-type]
 
     anyio.run(main)
     assert ran == ([] if when == "start" else [0])
 
 
-def test_sync_tools_run_beside_each_other_in_threads() -> None:
-    """Two that wait for each other both get through."""
-    meet = threading.Barrier(2, timeout=60)
+# --- laws, for tools by chance -----------------------------------------------------------------------------------------
 
-    @tool
-    def wait(n: int) -> int:
-        meet.wait()
-        return n
 
-    outcomes = anyio.run(execute_all, Toolbox([wait]), calls("wait", "wait"))
-    assert [each.function_call for each in outcomes] == [
-        FunctionCall("c0", "wait", {"n": 0}, 0, "0"),
-        FunctionCall("c1", "wait", {"n": 1}, 1, "1"),
-    ]
+@dataclass(frozen=True)
+class Plan:
+    """A tool: how it ends, how often it lets others run before, and how it may be run."""
+
+    ending: str
+    rounds: int
+    exclusive: bool
+    allow_repeat: bool
+    idempotent: bool
+
+
+PLANS = st.builds(
+    Plan,
+    st.sampled_from(["return", "raise", "cancel", "stop"]),
+    st.integers(0, 6),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+CALLS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1)), max_size=8)
+"""Which tool (there are at most four, so that some are unknown), and with which argument."""
+
+
+class Run:
+    """One batch, and what was seen of it."""
+
+    def __init__(self, plans: list[Plan], asked: list[tuple[int, int]]) -> None:
+        self.plans = plans
+        self.calls = [
+            ToolCallContent(f"c{index}", f"t{which}", args={"n": n}) for index, (which, n) in enumerate(asked)
+        ]
+        self.box = Toolbox(self._tool(f"t{number}", plan) for number, plan in enumerate(plans))
+        self.seen: list[tuple[str, str]] = []
+        self.inside: list[str] = []
+        self.most = 0
+        self.alone = True
+        self.scope: anyio.CancelScope | None = None
+
+    def _tool(self, name: str, plan: Plan) -> Function:
+        async def act(n: int) -> str:
+            self.seen.append(("effect", f"{name} {n}"))
+            self.inside.append(name)
+            self._look()
+            try:
+                for _ in range(plan.rounds):
+                    await anyio.lowlevel.checkpoint()
+                    self._look()
+                self.seen.append(("ended", name))
+                if plan.ending == "stop" and self.scope is not None:
+                    self.scope.cancel()  # at the last moment: from here on nothing waits
+                if plan.ending == "raise":
+                    raise ValueError(n)
+                if plan.ending == "cancel":
+                    raise anyio.get_cancelled_exc_class()
+                return f"{name} {n}"
+            finally:
+                self.inside.remove(name)
+
+        options: dict[str, Any] = {
+            "allow_repeat": plan.allow_repeat,
+            "idempotent": plan.idempotent,
+            "exclusive": plan.exclusive,
+        }
+        return Function.from_callable(act, name=name, **options)
+
+    def _look(self) -> None:
+        exclusive = [each for each in self.inside if self.plans[int(each[1:])].exclusive]
+        self.alone = self.alone and not (exclusive and len(self.inside) > 1)
+        self.most = max(self.most, len(self.inside))
+
+    async def on_start(self, call: ToolCallContent, _function: Function) -> None:
+        """Record the intent."""
+        self.seen.append(("intent", call.id))
+        await anyio.lowlevel.checkpoint()
+
+    async def on_outcome(self, call: ToolCallContent, outcome: ToolOutcome) -> None:
+        """Record the outcome, which takes a while."""
+        await anyio.lowlevel.checkpoint()
+        self.seen.append(("executed" if outcome.executed else "refused", call.id))
+
+    async def go(self, parallel: int) -> tuple[ToolOutcome, ...]:
+        """Run the batch."""
+        return await execute_all(
+            self.box, self.calls, on_start=self.on_start, on_outcome=self.on_outcome, parallel=parallel
+        )
+
+    def count(self, *what: str) -> Counter[str]:
+        """Count what was seen of each."""
+        return Counter(which for kind, which in self.seen if kind in what)
+
+
+@given(st.lists(PLANS, min_size=1, max_size=4), CALLS, st.integers(1, 4))
+def test_every_call_has_one_outcome_and_one_effect(
+    plans: list[Plan], asked: list[tuple[int, int]], parallel: int
+) -> None:
+    """One outcome for each call, in order; one effect and one intent for each that was executed; exclusive tools run alone."""
+    run = Run(plans, asked)
+    outcomes = anyio.run(run.go, parallel)
+    assert [each.result.id for each in outcomes] == [call.id for call in run.calls]
+    assert run.count("executed", "refused") == Counter(call.id for call in run.calls)
+    executed = [call for call, outcome in zip(run.calls, outcomes, strict=True) if outcome.executed]
+    assert run.count("effect") == Counter(f"{call.name} {call.args['n']}" for call in executed)
+    assert run.count("intent") == run.count("executed") == Counter(call.id for call in executed)
+    assert run.alone
+    assert run.most <= parallel
+    assert run.inside == []
+
+
+@given(st.lists(PLANS, min_size=1, max_size=4), CALLS, st.integers(1, 4), st.integers(0, 30))
+def test_a_cancelled_batch_forgets_nothing_it_told(
+    plans: list[Plan], asked: list[tuple[int, int]], parallel: int, rounds: int
+) -> None:
+    """Cancelled at any moment: no effect without its intent, none twice, and every result that was there is reported."""
+    run = Run(plans, asked)
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group:
+            run.scope = group.cancel_scope
+            group.start_soon(run.go, parallel)
+            for _ in range(rounds):
+                await anyio.lowlevel.checkpoint()
+            group.cancel_scope.cancel()
+
+    anyio.run(main)
+    assert run.count("effect").total() <= run.count("intent").total()
+    assert all(times == 1 for times in run.count("executed", "refused").values())
+    assert all(times == 1 for times in run.count("intent").values())
+    assert set(run.count("executed")) <= set(run.count("intent"))
+    assert run.inside == []
+    assert run.alone
+    # A function that ended has its result told, however close the cancellation came; one that cancels itself cannot be told from it.
+    itself = {f"t{number}" for number, plan in enumerate(plans) if plan.ending == "cancel"}
+    names = {call.id: call.name for call in run.calls}
+    told = Counter(names[which] for which in run.count("executed") if names[which] not in itself)
+    assert told == Counter({name: times for name, times in run.count("ended").items() if name not in itself})

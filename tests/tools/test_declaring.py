@@ -6,19 +6,17 @@ import functools
 import inspect
 import pickle
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Optional
 
-import anyio
 import pytest
 from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from palaver.errors import InvalidInput
 from palaver.log import ToolSpec
-from palaver.messages import ToolCallContent
-from palaver.tools import CallContext, Function, Toolbox, execute, tool
-from palaver.tools.docstrings import documented
+from palaver.messages import FunctionCall
+from palaver.tools import CallContext, Function, Toolbox, labelled, tool
+from tests.tools.calling import answer, run
 
 
 @tool(prop_desc={"city": "The city's name."})
@@ -41,28 +39,14 @@ class Street(BaseModel):
     number: int
 
 
-@dataclass
-class Point:
-    """A place."""
-
-    x: float
-    y: float = 0.0
-
-
 class Options(TypedDict, total=False):
     """Some options."""
 
     deep: bool
 
 
-def answer(function: Function | Callable[..., Any], **arguments: Any) -> str:  # noqa: ANN401
-    """Call a tool as a model does."""
-    box = Toolbox([function])
-    return anyio.run(execute, box, ToolCallContent("c", box.names[0], args=arguments)).result.text()
-
-
-def test_a_function_is_declared_by_its_signature() -> None:
-    """Name, docstring, types and defaults are what the model reads."""
+def test_r125_declared_by_signature() -> None:
+    """Name, docstring, types and defaults are what the model reads; what is required is what has no default."""
     assert weather.to_tool() == {
         "type": "function",
         "function": {
@@ -91,6 +75,15 @@ def test_a_tool_is_still_the_function() -> None:
     assert list(inspect.signature(weather).parameters) == ["city", "days"]
 
 
+STREET = {
+    "type": "object",
+    "description": "A street.",
+    "properties": {"name": {"type": "string", "description": "As on the sign."}, "number": {"type": "integer"}},
+    "required": ["name", "number"],
+    "additionalProperties": False,
+}
+
+
 @pytest.mark.parametrize(
     ("kind", "schema"),
     [
@@ -101,118 +94,81 @@ def test_a_tool_is_still_the_function() -> None:
         (list, {"type": "array", "items": {}}),
         (dict, {"type": "object", "additionalProperties": True}),
         (list[int], {"type": "array", "items": {"type": "integer"}}),
-        (dict[str, float], {"type": "object", "additionalProperties": {"type": "number"}}),
         (Literal["a", "b"], {"type": "string", "enum": ["a", "b"]}),
-        (Colour, {"type": "string", "enum": ["red", "blue"], "description": "A colour."}),
         (int | str, {"anyOf": [{"type": "integer"}, {"type": "string"}]}),
-        (Optional[int], {"anyOf": [{"type": "integer"}, {"type": "null"}]}),  # noqa: UP045 - the older way is taken too
-        (Annotated[int, "how many"], {"type": "integer"}),
-        (
-            Annotated[int, Field(ge=1, description="How many.")],
-            {"type": "integer", "minimum": 1, "description": "How many."},
-        ),
+        (Annotated[int, Field(ge=1, description="How many.")], {"type": "integer", "minimum": 1, "description": "How many."}),
         (dt.date, {"type": "string", "format": "date"}),
-        (
-            Street,
-            {
-                "type": "object",
-                "description": "A street.",
-                "properties": {
-                    "name": {"type": "string", "description": "As on the sign."},
-                    "number": {"type": "integer"},
-                },
-                "required": ["name", "number"],
-                "additionalProperties": False,
-            },
-        ),
-        (
-            Options,
-            {
-                "type": "object",
-                "description": "Some options.",
-                "properties": {"deep": {"type": "boolean"}},
-                "additionalProperties": False,
-            },
-        ),
+        (Colour, {"$ref": "#/$defs/Colour"}),
+        (Annotated[Street, Field(description="Where.")], {"anyOf": [{"$ref": "#/$defs/Street"}], "description": "Where."}),
     ],
-)
-def test_types_have_schemas(kind: Any, schema: dict[str, Any]) -> None:  # noqa: ANN401 - a type form
-    """Each type is said as JSON Schema says it, classes in full and closed."""
+)  # fmt: skip
+def test_r125_types_have_schemas(kind: Any, schema: dict[str, Any]) -> None:  # noqa: ANN401 - a type form
+    """Each type is declared as JSON Schema has it; classes stand closed among the definitions."""
 
     def take(value: kind) -> None:
         """Take it."""
 
-    found = dict(Function.from_callable(take).properties["value"])
-    if kind is Point or kind is list:
-        found.setdefault("items", {})
-    assert found == schema
+    function = Function.from_callable(take)
+    assert dict(function.properties["value"]) == schema
+    definitions = function.parameters.get("$defs", {})
+    assert {"Street": STREET}.items() >= {name: each for name, each in definitions.items() if name == "Street"}.items()
 
 
-def test_values_arrive_as_what_they_are_declared() -> None:
-    """Enums, models, dataclasses, dates and tuples are what the function gets, not their JSON."""
+@pytest.mark.parametrize(
+    "kind", [Optional[int], int | None, Annotated[int | None, Field(description="x")]]  # noqa: UP045 - the older way too
+)  # fmt: skip
+def test_r125_optional_is_its_type(kind: Any) -> None:  # noqa: ANN401 - a type form
+    """`Optional[X]` is declared as X; the default is shown, and a call may leave it out or pass null."""
+
+    def take(value: kind = None) -> str:
+        return repr(value)
+
+    function: Function = Function.from_callable(take)
+    assert function.properties["value"]["type"] == "integer"
+    assert "(default: null)" in function.properties["value"]["description"]
+    assert function.required == ()
+    assert [answer(function), answer(function, value=None), answer(function, value=3)] == ["None", "None", "3"]
+
+
+def test_values_arrive_as_their_types() -> None:
+    """Enums, models, dates and tuples are what the function gets; a number in quotes is a number."""
 
     @tool
-    def take(
-        colour: Colour, street: Street, point: Point, day: dt.date, pair: tuple[int, str], options: Options
-    ) -> str:
+    def take(colour: Colour, street: Street, day: dt.date, pair: tuple[int, str], options: Options) -> str:
         """Take them."""
-        return f"{colour!r} {street!r} {point!r} {day!r} {pair!r} {options!r}"
+        return f"{colour!r} {street!r} {day!r} {pair!r} {options!r}"
 
-    said = answer(
-        take,
-        colour="red",
-        street={"name": "High", "number": 3},
-        point={"x": 1},
-        day="2020-02-01",
-        pair=[1, "a"],
-        options={"deep": True},
-    )
+    street = {"name": "High", "number": "3"}
+    said = answer(take, colour="red", street=street, day="2020-02-01", pair=[1, "a"], options={"deep": True})
     assert said == (
-        "<Colour.RED: 'red'> Street(name='High', number=3) Point(x=1.0, y=0.0) datetime.date(2020, 2, 1) (1, 'a') {'deep': True}"
+        "<Colour.RED: 'red'> Street(name='High', number=3) datetime.date(2020, 2, 1) (1, 'a') {'deep': True}"
     )
 
 
-def test_an_unannotated_parameter_is_text_or_what_its_default_is() -> None:
+def test_r125_without_annotation_a_text() -> None:
     """Without an annotation a string; with a plain default, its type."""
 
     def take(a, b=2, c=None):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202 - that is the point
         return f"{a!r} {b!r} {c!r}"
 
     function: Function = Function.from_callable(take)
-    assert [each.get("type") for each in function.properties.values()] == ["string", "integer", None]
+    assert [each["type"] for each in function.properties.values()] == ["string", "integer", "string"]
     assert function.required == ("a",)
     assert answer(function, a="x", c="y") == "'x' 2 'y'"
 
 
-def test_parameters_may_have_any_name_and_stand_by_position() -> None:
-    """Names that a Pydantic model would not allow are fine, and so are positional-only parameters and their defaults."""
+def test_parameters_may_have_any_name() -> None:
+    """Names that a Pydantic model refuses are fine, and so are positional-only parameters."""
 
     def take(_a: int, schema: str = "s", /, json: int = 1, *, model_config: str = "m") -> str:
         return f"{_a} {schema} {json} {model_config}"
 
     assert answer(take, _a=1) == "1 s 1 m"
-    assert answer(take, _a=1, json=2, model_config="x") == "1 s 2 x"
+    assert answer(take, _a=1, schema="t", json=2, model_config="x") == "1 t 2 x"
 
 
-def test_a_default_in_a_field_counts() -> None:
-    """`x: int = Field(3, description=…)` means what it does elsewhere."""
-
-    def take(x: int = Field(3, ge=1, description="How many."), tags: list[str] = Field(default_factory=list)) -> str:  # noqa: B008 - that is the point
-        return f"{x} {tags}"
-
-    function = Function.from_callable(take)
-    assert dict(function.properties["x"]) == {
-        "type": "integer",
-        "minimum": 1,
-        "default": 3,
-        "description": "How many. (default: 3)",
-    }
-    assert answer(function) == "3 []"
-    assert "at least 1" in answer(function, x=0)
-
-
-def test_defaults_that_json_cannot_say_stay_the_functions_own() -> None:
-    """They are not declared, and the function gets them."""
+def test_a_default_that_json_cannot_express() -> None:
+    """It is not declared, and the function gets it."""
     marker = object()
 
     def take(x: int = marker) -> str:  # type: ignore[assignment]
@@ -220,76 +176,6 @@ def test_defaults_that_json_cannot_say_stay_the_functions_own() -> None:
 
     assert "default" not in Function.from_callable(take).properties["x"]
     assert answer(take) == "True"
-
-
-GOOGLE = """Look things up.
-
-    Slowly.
-
-    Args:
-        query: What to look for,
-            in any language.
-        limit (int): How many.
-        *rest: More.
-
-    Returns:
-        Text.
-
-    Note:
-        Costs money.
-    """
-NUMPY = """Look things up.
-
-    Slowly.
-
-    Parameters
-    ----------
-    query : str
-        What to look for,
-        in any language.
-    limit
-        How many.
-
-    Returns
-    -------
-    str
-        Text.
-    """
-SPHINX = """Look things up.
-
-    Slowly.
-
-    :param query: What to look for,
-        in any language.
-    :param int limit: How many.
-    :returns: Text.
-    """
-
-
-@pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, SPHINX])
-def test_docstrings_tell_of_parameters(docstring: str) -> None:
-    """Three ways of writing them are read; the description is what is not about parameters and results."""
-    read = documented(docstring)
-    assert dict(read.parameters) | {"rest": "More."} == {
-        "query": "What to look for, in any language.",
-        "limit": "How many.",
-        "rest": "More.",
-    }
-    assert read.description.startswith("Look things up.\n\nSlowly.")
-    assert "Text." not in read.description
-
-
-def test_a_note_is_for_the_model_too() -> None:
-    """What warns a caller stays in the description."""
-    assert documented(GOOGLE).description.endswith("Note:\n    Costs money.")
-
-
-@pytest.mark.parametrize(
-    "docstring", ["", None, "One line.", "Args:", "Args:\n    no colon here", ":param", "---\n---"]
-)
-def test_any_docstring_can_be_read(docstring: str | None) -> None:
-    """Nothing in one is an error."""
-    documented(docstring)
 
 
 class Shop:
@@ -319,14 +205,13 @@ class Shop:
 
 
 def test_methods_partials_and_objects_are_tools() -> None:
-    """Whatever can be called with arguments that have names."""
+    """Whatever can be called with named arguments."""
     shop = Shop("Ann")
     assert answer(shop.sell, thing="tea") == "Ann sells tea"
     assert answer(shop.buy, thing="tea") == "Ann buys tea"
     assert answer(Shop.price, thing="tea") == "3"
     assert answer(shop, n=1) == "2"
     assert answer(functools.partial(shop.buy, "tea")) == "Ann buys tea"
-    assert Function.from_callable(functools.partial(weather.function or print, days=5)).name == "weather"
     assert list(shop.sell.properties) == ["thing"]
     assert "no implementation" in answer(Shop.sell, thing="tea")
 
@@ -339,8 +224,12 @@ def _late(x: "NowhereDefined") -> None:  # type: ignore[name-defined] # noqa: F8
     """Do nothing."""
 
 
-class Opaque:
-    """A class of which Pydantic knows nothing."""
+def _field(x: int = Field(3)) -> None:
+    """Do nothing."""
+
+
+def _opaque(x: object, y: Callable[[], int]) -> None:
+    """Do nothing."""
 
 
 @pytest.mark.parametrize(
@@ -349,35 +238,23 @@ class Opaque:
         (lambda *args: args, "takes *args"),
         (lambda **kwargs: kwargs, "takes **kwargs"),
         (_generator, "yields"),
-        (_late, "The type of 'x' of _late() cannot be found"),
-        (dict, "does not tell its parameters"),
+        (_late, "NowhereDefined"),
+        (_field, "is a Field"),
+        (_opaque, "have no JSON schema"),
+        (dict, "hides its parameters"),
         (3, "cannot be called"),
     ],
 )
-def test_what_cannot_be_a_tool_is_refused_with_a_way_out(function: Any, why: str) -> None:  # noqa: ANN401 - anything
-    """The reason names the function and the parameter, and the hint what to do."""
+def test_what_cannot_be_a_tool_is_refused(function: Any, why: str) -> None:  # noqa: ANN401 - anything
+    """The error names the reason, and the hint what to do."""
     with pytest.raises(InvalidInput) as caught:
         Function.from_callable(function, name="t")
     assert why in str(caught.value)
     assert caught.value.hint
 
 
-def test_a_type_that_json_cannot_fill_is_refused() -> None:
-    """The hint names what can be."""
-
-    def take(x: Opaque) -> None:
-        """Take it."""
-
-    def call(x: Callable[[], int]) -> None:
-        """Call it."""
-
-    for function in (take, call):
-        with pytest.raises(InvalidInput, match=r"cannot be read from JSON|have no JSON schema"):
-            Function.from_callable(function)
-
-
 @pytest.mark.parametrize("name", ["", "two words", "a/b", "a:b", "a%b", "a;b", "a\\b", "a\nb"])
-def test_names_that_cannot_be_called_are_refused(name: str) -> None:
+def test_r123_names_without_white_space_and_marks(name: str) -> None:
     """White space and the marks of references have no place in a name."""
     with pytest.raises(InvalidInput, match="cannot be called"):
         Function(name)
@@ -390,52 +267,58 @@ def test_names_that_cannot_be_called_are_refused(name: str) -> None:
         {"properties": {"x": 3}},
         {"parameters": {"type": "array"}},
         {"timeout": 0},
-        {"timeout": -1.0},
+        {"timeout": "3"},
         {"properties": {"x": {}}, "function": lambda y: y},
         {"properties": {"x": {}}, "function": lambda: None},
+        {"strict": "false"},
+        {"description": b"x"},
+        {"idempotent": 1},
+        {"reads": "path"},
+        {"writes": ["path"]},
     ],
 )
-def test_a_declaration_that_cannot_hold_is_refused(declared: dict[str, Any]) -> None:
-    """Schema, limits and implementation are checked when they are declared, not when they are called."""
+def test_a_wrong_declaration_is_refused(declared: dict[str, Any]) -> None:
+    """Types, schema, limits and implementation are checked when they are declared, not when they are called."""
     with pytest.raises(InvalidInput):
         Function("t", **declared)
 
 
-def test_a_field_that_is_none_is_refused_with_those_there_are() -> None:
-    """A typing mistake in an option does not go unseen."""
-    with pytest.raises(InvalidInput, match="A tool has no 'timeot'"):
+def test_wrong_options_of_the_decorator() -> None:
+    """A misspelt field, a description of no parameter, and descriptions that are not a mapping."""
+    with pytest.raises(InvalidInput, match="A tool has no field 'timeot'"):
         tool(timeot=3)(lambda: None)
     with pytest.raises(InvalidInput, match="has no parameter 'town' to describe"):
         tool(prop_desc={"town": "x"})(weather.function or print)
+    with pytest.raises(InvalidInput, match="prop_desc is 'bad'"):
+        tool(prop_desc="bad")(weather.function or print)  # type: ignore[call-overload] # that is the point
 
 
-def test_an_implementation_is_linked_later() -> None:
-    """By `link_function` on the tool itself, by `extend` on a copy; one that does not take what is declared is refused."""
+def test_r120_an_implementation_is_linked_later() -> None:
+    """By `link_function` on the tool itself, by `extend` on a copy; one that does not accept what is declared is refused."""
     declared = Function("add", "Add.", {"a": {"type": "integer"}, "b": {"type": "integer"}}, ["a", "b"])
     copy = declared.extend(function=lambda a, b: a + b)
     assert (copy.linked, declared.linked) == (True, False)
     assert answer(copy, a=1, b=2) == "3"
     assert declared.link_function(lambda a, b: a * b) is declared
-    assert answer(declared, a=3, b="2") == "6"
+    assert answer(declared, a=3, b=2) == "6"
     with pytest.raises(TypeError, match="cannot be called"):
         declared.link_function(3)  # type: ignore[arg-type] # that is the point
-    with pytest.raises(InvalidInput, match="needs 'c'"):
+    with pytest.raises(InvalidInput, match="requires 'c'"):
         declared.link_function(lambda a, b, c: a + b + c)
 
 
-def test_an_implementation_may_take_whatever_is_declared() -> None:
-    """`**kwargs` is fine where a schema says what comes."""
+def test_an_implementation_may_take_any_argument() -> None:
+    """`**kwargs` is fine where a schema says what comes, whatever the names are."""
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": True}
     function = Function("any", parameters=schema, function=lambda **given: sorted(given.items()))
-    assert answer(function, a=1, b="x") == '[["a",1],["b","x"]]'
+    assert answer(function, a=1, given="x") == '[["a",1],["given","x"]]'
 
 
-def test_a_tool_cannot_be_changed_through_what_it_hands_out() -> None:
-    """Schemas are read-only, copies are copies, and what was given can change later without effect."""
+def test_a_tool_cannot_be_changed_from_outside() -> None:
+    """Schemas are read-only, copies are copies, and what was given may change later without effect."""
     properties = {"a": {"type": "integer"}}
     function = Function("f", properties=properties, metadata={"k": [1]})
     properties["a"]["type"] = "string"
-    assert function.properties["a"]["type"] == "integer"
     with pytest.raises(TypeError):
         function.properties["a"]["type"] = "string"
     with pytest.raises(TypeError):
@@ -443,6 +326,7 @@ def test_a_tool_cannot_be_changed_through_what_it_hands_out() -> None:
     function.to_tool()["function"]["parameters"]["properties"]["a"]["type"] = "string"
     assert function.properties["a"]["type"] == "integer"
     assert function == Function("f", properties={"a": {"type": "integer"}}, metadata={"k": [1]})
+    assert pickle.loads(pickle.dumps(function)) == function  # noqa: S301 - our own bytes
 
 
 def test_a_derived_tool_differs_in_what_is_given() -> None:
@@ -454,54 +338,70 @@ def test_a_derived_tool_differs_in_what_is_given() -> None:
     assert (list(narrowed.properties), narrowed.required) == (["a"], ("a",))
 
 
-def test_a_context_is_no_parameter() -> None:
+def test_a_context_is_not_a_parameter() -> None:
     """However it is annotated, and wherever it stands."""
 
     def take(context: Annotated[CallContext | None, "mine"], a: int, other: CallContext | None = None) -> str:
         return f"{a} {context is other} {context is not None and context.tool}"
 
     assert answer(take, a=1) == "1 True take"
+    assert list(Function.from_callable(take).properties) == ["a"]
 
 
-def test_a_declaration_can_be_pickled() -> None:
-    """A tool of a module goes to another process and is the same there."""
-    declared = Function("f", properties={"a": {"type": "integer"}}, metadata={"k": 1})
-    assert pickle.loads(pickle.dumps(declared)) == declared  # noqa: S301 - our own bytes
+def test_what_a_tool_touches_is_declared() -> None:
+    """`reads` and `writes` name arguments; the log's declaration has them."""
 
+    @tool(reads="source", writes=("target",))
+    def copy(source: str, target: str) -> None:
+        """Copy."""
 
-class Cat(BaseModel):
-    """One of two."""
-
-    kind: Literal["cat"]
-    lives: int
-
-
-class Dog(BaseModel):
-    """The other."""
-
-    kind: Literal["dog"]
-    bark: str
-
-
-@tool
-def feed(
-    pet: Annotated[Cat | Dog, Field(discriminator="kind")], often: Annotated[int | None, Field(ge=0, le=5)] = None
-) -> str:
-    """Feed."""
-    return f"{pet!r} {often}"
+    assert (copy.reads, copy.writes) == (("source",), ("target",))
+    assert (copy.spec.reads, copy.spec.writes) == (("source",), ("target",))
+    assert weather.spec.reads is None
 
 
 @pytest.mark.parametrize(
-    ("arguments", "fault"),
+    ("kind", "strict"),
     [
-        ({"pet": {"kind": "dog", "bark": 3}}, "- pet.bark: expected a string, got 3"),
-        ({"pet": {"kind": "cow"}}, "- pet.kind: expected 'cat' or 'dog', got 'cow'"),
-        ({"pet": {"lives": 9}}, "- pet.kind: missing; expected 'cat' or 'dog'"),
-        ({"pet": 3}, "- pet: expected an object with kind, lives or an object with kind, bark, got 3"),
-        ({"pet": {"kind": "cat", "lives": 9}, "often": 7}, "- often: must be at most 5, got 7"),
-        ({"pet": '{"kind": "cat", "lives": "9"}', "often": "7"}, "- often: expected an integer or null, got '7'"),
+        (str, True),
+        (Literal["a", "b"], True),
+        (list[Street], True),
+        (int | Street, True),
+        (Options, False),
+        (dict[str, int], False),
+        (Any, False),
+        (tuple[int, str], False),
+        (set[int], False),
     ],
 )
-def test_what_is_wrong_with_an_alternative_is_said_of_the_one_meant(arguments: dict[str, Any], fault: str) -> None:
-    """Among the members of a union the tag and the type tell which was meant; what else can be mended is not complained of."""
-    assert answer(feed, **arguments).splitlines()[1:-1] == [fault]
+def test_strict_is_claimed_where_it_can_hold(kind: Any, strict: bool) -> None:  # noqa: ANN401 - a type form
+    """Every object closed, every property required, no keyword outside the subset; and never against the declaration."""
+
+    def take(value: kind) -> None:
+        """Take it."""
+
+    function: Function = Function.from_callable(take)
+    assert function.to_tool()["function"]["strict"] is strict
+    assert function.extend(strict=False).to_tool()["function"]["strict"] is False
+
+
+def test_a_toolbox_has_each_name_once() -> None:
+    """Order is kept, a name that occurs twice is refused, and the log's entry has the same declarations."""
+    box = Toolbox([weather, Shop.price])
+    assert box.names == ("weather", "price")
+    assert box.toolset.tools == box.specs
+    assert ("weather" in box, "other" in box, len(box)) == (True, False, 2)
+    with pytest.raises(InvalidInput, match="Two tools are called 'price'"):
+        box | [Function("price")]
+
+
+def test_r122_a_processor_makes_the_text() -> None:
+    """It gets what was returned and the call; `labelled` writes what LLLM writes by default."""
+    outcome = run(Function("say", function=lambda: 3, processor=labelled))
+    assert outcome.result.text() == "Return of calling function say with arguments {}:\n---\n3\n---\n"
+    assert outcome.function_call.result == 3
+    assert labelled("x", FunctionCall("c", "f", {"a": 1})).startswith(
+        "Return of calling function f with arguments {'a': 1}"
+    )
+    broken = run(Function("say", function=lambda: 3, processor=lambda _value, _call: 1 / 0))
+    assert broken.error == "ZeroDivisionError: division by zero"

@@ -10,38 +10,27 @@ import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
+from pydantic import AfterValidator
 
-from palaver.errors import InvalidInput
 from palaver.messages import ImageContent, Media, TextContent, ToolCallContent, ToolResultContent, thaw
-from palaver.tools import CallContext, Function, Toolbox, ToolOutcome, ToolReply, execute, labelled, refuse, tool
+from palaver.tools import CallContext, Function, Progress, Toolbox, ToolOutcome, ToolReply, execute, refuse, tool
+from tests.tools.calling import run
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000a49444154789c6300010000050001"
 )
 
 
-def run(function: Function | Callable[..., Any], call: ToolCallContent | None = None, **arguments: Any) -> ToolOutcome:  # noqa: ANN401
-    """Answer one call of one tool."""
-    box = Toolbox([function])
-    made = call or ToolCallContent("c1", box.names[0], args=arguments)
-    return anyio.run(functools.partial(execute, box, made))
-
-
-def says(value: Any) -> Function:  # noqa: ANN401 - whatever a tool may return
-    """Make a tool that returns a value."""
-
-    @tool
-    def say() -> Any:  # noqa: ANN401 - whatever a tool may return
-        return value
-
-    return say
+def says(value: Any, **options: Any) -> Function:  # noqa: ANN401 - whatever a tool may return
+    """Return a tool that returns a value."""
+    return Function("say", function=lambda: value, **options)
 
 
 # --- results ---------------------------------------------------------------------------------------------------------
@@ -64,7 +53,7 @@ class Row:
         ({"a": [1, True]}, '{"a":[1,true]}'),
         ([Row("x", 1)], '[{"name":"x","size":1}]'),
         (b"text", "text"),
-        (b"\xff\x00\xfe", "(3 bytes that are no text, no image and no sound; they begin with ff 00 fe)"),
+        (b"\xff\x00\xfe", "(3 bytes that are not text, an image or sound)"),
         (Path("a/b"), "a/b"),
         (float("nan"), "null"),
         ({1: {2, 3}}, '{"1":[2,3]}'),
@@ -72,22 +61,23 @@ class Row:
     ],
 )
 def test_what_is_returned_is_readable(value: object, text: str) -> None:
-    """Text as it is, structures as JSON, bytes as what they are, anything else as Python shows it."""
+    """Text as it is, structures as JSON, bytes as what they are, anything else as Python prints it."""
     outcome = run(says(value))
     assert (outcome.ending, outcome.result.text(), outcome.error) == ("done", text, None)
     assert (outcome.result.id, outcome.result.name) == ("c1", "say")
     assert outcome.function_call.result_str == text
 
 
-def test_images_and_sound_are_blocks() -> None:
+def test_images_are_blocks() -> None:
     """Bytes, media and Pillow images become images; several things become several blocks, in order."""
     picture = Image.new("RGB", (2, 2))
     for value in (PNG, Media.from_bytes(PNG), picture, (PNG,), [picture]):
-        content = run(says(value)).result.content
-        assert [type(each) for each in content] == [ImageContent]
+        assert [type(each) for each in run(says(value)).result.content] == [ImageContent]
     mixed = run(says(("see", PNG, {"n": 1}))).result
     assert [type(each).__name__ for each in mixed.content] == ["TextContent", "ImageContent", "TextContent"]
     assert mixed.text() == 'see\n{"n":1}'
+    blocks = (TextContent("a"), ImageContent(images=[PNG]))
+    assert run(says(blocks)).result.content == blocks
 
 
 def test_a_reply_says_more_than_a_value() -> None:
@@ -95,43 +85,28 @@ def test_a_reply_says_more_than_a_value() -> None:
     outcome = run(says(ToolReply("no such file", terminate=True, is_error=True, metadata={"path": "x"})))
     assert (outcome.ending, outcome.error, outcome.executed) == ("failed", "no such file", True)
     assert (outcome.result.terminate, thaw(outcome.result.metadata)) == (True, {"path": "x"})
-    given_block = ToolResultContent("other", "text", terminate=True, metadata={"k": 1})
-    assert run(says(given_block)).result == ToolResultContent(
-        "c1", "text", terminate=True, metadata={"k": 1}, name="say"
-    )
-
-
-def test_a_processor_makes_the_text() -> None:
-    """It gets what was returned and the call; `labelled` names the call in its result."""
-    outcome = run(says(3).extend(processor=labelled))
-    assert outcome.result.text() == "Return of calling function say with arguments {}:\n---\n3\n---\n"
-    assert outcome.function_call.result == 3
-    broken = run(says(3).extend(processor=lambda _value, _call: 1 / 0))
-    assert broken.error == "ZeroDivisionError: division by zero"
+    block = ToolResultContent("other", "text", terminate=True, metadata={"k": 1})
+    assert run(says(block)).result == ToolResultContent("c1", "text", terminate=True, metadata={"k": 1}, name="say")
 
 
 @pytest.mark.parametrize("text", ["x" * 100_000, "é" * 60_000, "\ud83d" * 40_000, "a\0" * 60_000])
-def test_too_long_a_text_keeps_its_ends(text: str) -> None:
-    """What is beyond the limit is cut out of the middle, at whole characters, and said."""
-    outcome = run(says(text).extend(max_bytes=1_000))
+def test_a_long_text_keeps_its_ends(text: str) -> None:
+    """What is beyond the limit is cut from the middle, at whole characters, with a line that says so."""
+    outcome = run(says(text, max_bytes=1_000))
     shown = outcome.result.text()
-    assert "bytes cut out here: the result may have 1,000 bytes" in shown
+    assert "bytes cut: the limit is 1,000 bytes" in shown
     assert len(shown.encode()) < 2_500
     assert outcome.result.metadata["cut"]["kept"] == 1_000
     assert not outcome.result.is_error
 
 
-def test_a_hundred_megabytes_are_cut_to_ten() -> None:
-    """Without a limit of its own a tool may bring ten million bytes."""
+def test_limits_of_results() -> None:
+    """Ten million bytes by default; half an image is none, so that it is left out whole, in words."""
     outcome = run(says("x" * 100_000_000))
     assert len(outcome.result.text()) < 10_000_200
     assert thaw(outcome.result.metadata) == {"cut": {"bytes": 100_000_000, "kept": 10_000_000}}
-
-
-def test_an_image_beyond_the_limit_is_named() -> None:
-    """Half an image is none: it is left out whole, in words."""
-    outcome = run(says(("look", PNG)).extend(max_bytes=20))
-    assert outcome.result.text() == "look\n[an image of 51 bytes left out: the result may have 20 bytes]"
+    pictured = run(says(("look", PNG), max_bytes=20))
+    assert pictured.result.text() == "look\n[image of 51 bytes left out: the limit is 20 bytes]"
 
 
 # --- what is refused ---------------------------------------------------------------------------------------------------
@@ -143,46 +118,47 @@ def search(query: str, limit: int = 5, order: Literal["new", "old"] = "new") -> 
     return f"{query} {limit} {order}"
 
 
-def test_an_unknown_tool_is_told_what_there_is() -> None:
-    """The close name and all names; nothing ran."""
+def test_r137_an_unknown_tool_is_an_error_result() -> None:
+    """It names the close tool and all tools; nothing ran."""
     outcome = run(search, ToolCallContent("c", "serach"))
     assert outcome.error == "There is no tool 'serach'. Did you mean 'search'? The tools are: search."
     assert (outcome.ending, outcome.executed, outcome.result.is_error) == ("unknown_tool", False, True)
 
 
-def test_wrong_arguments_are_told_what_was_expected() -> None:
-    """Each fault with its place, what was expected and what was given."""
-    outcome = run(search, limit="many", order="newest", quary="x")
-    assert str(outcome.error).splitlines() == [
-        "'search' was not run: its arguments do not fit.",
-        "- query: missing; expected a string",
-        "- limit: expected an integer, got 'many'",
-        "- order: expected one of 'new', 'old', got 'newest'; did you mean 'new'?",
-        "- quary: unknown; did you mean 'query'?",
+def test_r121_wrong_arguments_are_an_error_result() -> None:
+    """Each fault with its place; of typed functions and of declared schemas alike."""
+    typed = run(search, limit="many", order="newest", quary="x")
+    assert [line.partition(":")[0] for line in str(typed.error).splitlines()] == [
+        "'search' was not run",
+        "- query",
+        "- limit",
+        "- order",
+        "- quary",
         "Correct them and call it again.",
     ]
+    declared = Function("search", parameters=search.parameters, function=search.function)
+    found = str(run(declared, limit="many", quary="x").error)
+    assert "- limit: 'many' is not of type 'integer'" in found
+    assert "'query' is a required property" in found
+    assert "'quary' is not an expected property. Expected: query, limit, order" in found
 
 
-def test_malformed_arguments_are_shown_to_who_wrote_them() -> None:
-    """Text that is no JSON object is quoted with the reason; nothing ran with empty arguments in its place."""
-    for written in ('{"query": "x"', "[1]", "nonsense", '{"query": NaN}'):
-        outcome = run(search, ToolCallContent("c", "search", args=written))
-        assert outcome.ending == "arguments"
-        assert str(outcome.error).endswith(f"What was written:\n{written}")
+@pytest.mark.parametrize("written", ['{"query": "x"', "[1]", "nonsense", '{"query": NaN}'])
+def test_malformed_arguments_are_quoted(written: str) -> None:
+    """Text that is not a JSON object comes back with the reason; nothing ran with empty arguments."""
+    outcome = run(search, ToolCallContent("c", "search", args=written))
+    assert outcome.ending == "arguments"
+    assert str(outcome.error).endswith(f"What was written:\n{written}")
 
 
-def test_what_models_write_for_what_they_mean_is_understood() -> None:
-    """A number in quotes, a whole float, null for a default: mended; a text that is to be one is left alone."""
+def test_a_number_in_quotes_is_a_number() -> None:
+    """Pydantic's own conversions hold; a text that looks like a number stays a text."""
     assert run(search, query="7", limit="7").result.text() == "7 7 new"
     assert run(search, query="x", limit=7.0).result.text() == "x 7 new"
-    assert run(search, query="x", limit=None, order=None).result.text() == "x 5 new"
 
 
-def test_a_check_in_the_types_is_told_and_may_raise_anything() -> None:
-    """A validator's reason reaches the model; one that breaks is an error result too."""
-    from typing import Annotated  # noqa: PLC0415 - only this test needs it
-
-    from pydantic import AfterValidator  # noqa: PLC0415 - the same
+def test_a_validator_may_raise_anything() -> None:
+    """Its reason reaches the model; one that breaks is an error result too."""
 
     def even(value: int) -> int:
         if value % 2:
@@ -197,8 +173,8 @@ def test_a_check_in_the_types_is_told_and_may_raise_anything() -> None:
     assert "ZeroDivisionError" in str(run(halve, n=4).error)
 
 
-def test_unavailable_tools_stay_declared() -> None:
-    """They are in the specs, and a call is refused with the reason; a check that breaks refuses."""
+def test_r312_unavailable_tools_stay_declared() -> None:
+    """They are in the declarations, and a call is refused with the reason; a check that breaks refuses."""
 
     def broken() -> bool:
         raise OSError("no network")
@@ -208,7 +184,7 @@ def test_unavailable_tools_stay_declared() -> None:
         ("the plan is not agreed to yet", "the plan is not agreed to yet"),
         (lambda: "closed on Sundays", "closed on Sundays"),
         (lambda context: context.deps or "nobody is logged in", "nobody is logged in"),
-        (broken, "could not be found out (OSError)"),
+        (broken, "its availability check raised OSError"),
     ]:
         function = search.extend(available=available)
         assert Toolbox([function]).specs == Toolbox([search]).specs
@@ -218,18 +194,14 @@ def test_unavailable_tools_stay_declared() -> None:
     assert run(search.extend(available=lambda: True), query="x").ending == "done"
 
 
-def test_a_tool_without_implementation_says_so() -> None:
-    """Declared only: a call is an error result."""
+def test_unlinked_and_refused_calls() -> None:
+    """A tool without implementation says so; a person's words are the result of a call they denied."""
     assert run(Function("later")).ending == "unlinked"
-
-
-def test_a_call_that_was_not_allowed() -> None:
-    """The reason of whoever said no is the result."""
     outcome = refuse(ToolCallContent("c", "rm"), "not in this folder")
     assert (outcome.ending, outcome.error) == ("refused", "'rm' was not run: not in this folder")
 
 
-def test_approval_is_a_flag_or_a_question_to_the_arguments() -> None:
+def test_approval_depends_on_the_arguments() -> None:
     """A function of the arguments says which calls need it; one that breaks means yes."""
     asking = search.extend(needs_approval=lambda arguments: arguments["limit"] > 10)
     call = ToolCallContent("c", "search", args={"limit": 11})
@@ -243,14 +215,14 @@ def test_approval_is_a_flag_or_a_question_to_the_arguments() -> None:
 
 
 class Rude(Exception):
-    """An exception that cannot be shown."""
+    """An exception that cannot be printed."""
 
     def __str__(self) -> str:
         raise RuntimeError("no text")
 
 
 class Sticky:
-    """A value that can neither be written nor shown."""
+    """A value that can be neither written nor printed."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no text")
@@ -266,6 +238,13 @@ def _loop() -> list[Any]:
     return found
 
 
+def _deep() -> list[Any]:
+    found: list[Any] = []
+    for _ in range(100_000):
+        found = [found]
+    return found
+
+
 def _raise(error: BaseException) -> Callable[[], Any]:
     def misbehave() -> Any:  # noqa: ANN401 - it returns nothing
         raise error
@@ -273,37 +252,23 @@ def _raise(error: BaseException) -> Callable[[], Any]:
     return misbehave
 
 
-def _deep() -> Any:  # noqa: ANN401 - a nested list
-    found: list[Any] = []
-    for _ in range(100_000):
-        found = [found]
-    return found
-
-
 MISBEHAVIOURS: dict[str, Callable[[], Any]] = {
     "raises": _raise(ValueError("bad")),
     "raises without a text": _raise(KeyError()),
-    "raises what cannot be shown": _raise(Rude()),
+    "raises what cannot be printed": _raise(Rude()),
     "raises a group": _raise(BaseExceptionGroup("two", [ValueError("1"), SystemExit(2)])),
     "exits": lambda: sys.exit(3),
     "interrupts": _raise(KeyboardInterrupt()),
-    "ends a generator": _raise(GeneratorExit()),
     "stops": _raise(StopIteration(1)),
-    "asserts": _raise(AssertionError("no")),
-    "runs out of memory": _raise(MemoryError()),
     "recurses": _recurse,
     "returns a loop": _loop,
     "returns something deep": _deep,
-    "returns what cannot be shown": Sticky,
+    "returns what cannot be printed": Sticky,
     "returns a class": lambda: Sticky,
-    "returns a function": lambda: print,
     "returns a lock": threading.Lock,
     "returns a generator": lambda: (each for each in range(3)),
-    "returns binary": lambda: bytes(range(256)),
     "returns surrogates": lambda: "\ud83d\0" * 10,
     "returns keys that are no strings": lambda: {(1, 2): 3, None: 4},
-    "returns bytes in a list": lambda: [b"\xff", 1],
-    "returns an error": lambda: ValueError("not raised"),
     "returns an odd reply": lambda: ToolReply({"a": Sticky()}, metadata={"x": {1, 2}, "y": object()}),
     "returns a broken image": lambda: b"\x89PNG\r\n\x1a\n",
     "returns huge numbers": lambda: {"n": 10**5000},
@@ -314,20 +279,18 @@ MISBEHAVIOURS: dict[str, Callable[[], Any]] = {
 @given(st.sampled_from(sorted(MISBEHAVIOURS)), st.booleans(), st.sampled_from([10, 10_000_000]))
 def test_whatever_a_tool_does_is_a_result(name: str, asynchronous: bool, max_bytes: int) -> None:
     """Sync or async, nothing a tool does passes through; the result can be stored, and the tool ran once."""
-    misbehave = MISBEHAVIOURS[name]
     times: list[int] = []
 
     def sync_tool() -> Any:  # noqa: ANN401 - anything
         times.append(1)
-        return misbehave()
+        return MISBEHAVIOURS[name]()
 
     async def async_tool() -> Any:  # noqa: ANN401 - anything
         return sync_tool()
 
     if asynchronous and name == "interrupts":
         return  # in the loop's own thread a real Ctrl-C looks the same, and has to pass
-    function = Function("t", function=async_tool if asynchronous else sync_tool, max_bytes=max_bytes)
-    outcome = run(function)
+    outcome = run(Function("t", function=async_tool if asynchronous else sync_tool, max_bytes=max_bytes))
     assert len(times) == 1
     assert outcome.ending in {"done", "failed"}
     assert outcome.result.is_error == (outcome.error is not None)
@@ -336,31 +299,27 @@ def test_whatever_a_tool_does_is_a_result(name: str, asynchronous: bool, max_byt
     outcome.result.text().encode()
 
 
-@given(
-    st.dictionaries(
-        st.text(max_size=5), st.one_of(st.none(), st.integers(), st.text(max_size=3), st.lists(st.booleans()))
-    ),
-    st.text(min_size=1, max_size=8),
-)
+VALUES = st.one_of(st.none(), st.integers(), st.text(max_size=3), st.lists(st.booleans()))
+
+
+@given(st.dictionaries(st.text(max_size=5), VALUES), st.text(min_size=1, max_size=8))
 def test_whatever_a_model_asks_for_is_answered(arguments: dict[str, Any], name: str) -> None:
-    """Any name and any arguments have an outcome, and the function runs only with arguments that fit."""
-    ran: list[dict[str, Any]] = []
+    """Any name and any arguments have an outcome, and the function runs only with valid arguments."""
+    ran: list[tuple[object, object]] = []
 
     @tool
     def target(a: int, b: str = "x") -> str:
-        ran.append({"a": a, "b": b})
+        ran.append((a, b))
         return "ran"
 
     for asked in (name, "target"):
         outcome = run(target, ToolCallContent("c", asked, args=arguments))
         assert outcome.executed == (outcome.ending == "done")
         assert outcome.result.id == "c"
-    for each in ran:
-        assert isinstance(each["a"], int)
-        assert isinstance(each["b"], str)
+    assert all(isinstance(a, int) and isinstance(b, str) for a, b in ran)
 
 
-def test_an_exception_keeps_its_class_and_its_cause() -> None:
+def test_r121_an_exception_keeps_its_class_and_cause() -> None:
     """The model reads what kind of failure it was, and where it came from."""
 
     @tool
@@ -375,8 +334,8 @@ def test_an_exception_keeps_its_class_and_its_cause() -> None:
     assert (outcome.ending, outcome.executed) == ("failed", True)
 
 
-def test_a_tool_that_hangs_is_given_up() -> None:
-    """After its timeout the call has a result, the function is told, and its thread keeps nobody from ending."""
+def test_a_tool_that_hangs_is_abandoned() -> None:
+    """After its timeout the call has a result, and the function is told."""
     told = threading.Event()
 
     @tool(timeout=0.05)
@@ -387,13 +346,11 @@ def test_a_tool_that_hangs_is_given_up() -> None:
 
     outcome = run(hang)
     assert outcome.ending == "timeout"
-    assert outcome.error == (
-        "'hang' did not answer within 0.05 s and was given up. It may still be running. What it did until then is not known."
-    )
+    assert outcome.error == "'hang' did not answer within 0.05 s. It may still be running. Its effect is unknown."
     assert told.wait(60)
 
 
-def test_a_hanging_thread_keeps_nobody_from_ending(tmp_path: Path) -> None:
+def test_a_hanging_thread_lets_the_program_end(tmp_path: Path) -> None:
     """A program whose tool hangs for ever ends when it is done."""
     script = tmp_path / "script.py"
     script.write_text(
@@ -425,7 +382,7 @@ def test_an_async_tool_that_hangs_is_cancelled() -> None:
 
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_the_callers_cancellation_passes(asynchronous: bool) -> None:
-    """A cancelled caller gets no outcome but its cancellation, and the tool is told."""
+    """A cancelled caller gets its cancellation, not an outcome, and the tool is told."""
     begun = threading.Event()
     told = threading.Event()
 
@@ -463,11 +420,25 @@ def test_a_tool_that_cancels_itself_fails_alone() -> None:
     assert run(give_up).error == "The tool cancelled itself."
 
 
+def test_awaitables_of_plain_functions_are_awaited() -> None:
+    """A function that returns a coroutine is as good as a coroutine function."""
+
+    async def slow(n: int) -> int:
+        await anyio.lowlevel.checkpoint()
+        return n + 1
+
+    def later(n: int) -> Awaitable[int]:
+        return slow(n)
+
+    assert run(Function.from_callable(later), n=1).result.text() == "2"
+    assert run(Function.from_callable(functools.partial(slow, 5)).extend(name="x")).result.text() == "6"
+
+
 # --- surroundings ------------------------------------------------------------------------------------------------------
 
 
-def test_a_tool_gets_its_context_and_the_model_does_not_see_it() -> None:
-    """A parameter annotated with CallContext holds the call's id and what the program gave; the schema has no such parameter."""
+def test_a_tool_gets_its_context() -> None:
+    """It has the call's id and what the program gave; progress is heard in the loop's thread."""
     heard: list[tuple[str, str, float | None]] = []
     variable = contextvars.ContextVar("variable", default="unset")
 
@@ -479,7 +450,7 @@ def test_a_tool_gets_its_context_and_the_model_does_not_see_it() -> None:
     async def main() -> ToolOutcome:
         home = threading.get_ident()
 
-        def listen(progress: Any) -> None:  # noqa: ANN401 - a Progress
+        def listen(progress: Progress) -> None:
             assert threading.get_ident() == home
             heard.append((progress.call_id, progress.message, progress.done))
 
@@ -487,56 +458,30 @@ def test_a_tool_gets_its_context_and_the_model_does_not_see_it() -> None:
         context = CallContext(deps="db", on_progress=listen)
         return await execute(Toolbox([where]), ToolCallContent("c7", "where", args={"x": 1}), context=context)
 
-    assert list(where.properties) == ["x"]
     assert anyio.run(main).result.text() == "c7 where db set 1"
     assert heard == [("c7", "half", 1)]
-
-
-def test_intent_is_told_before_the_effect_and_only_then() -> None:
-    """`on_start` comes before the function, never for a call that is refused, and its failure is the caller's."""
-    order: list[str] = []
-
-    @tool
-    def act(n: int) -> None:
-        order.append(f"effect {n}")
-
-    async def start(call: ToolCallContent, function: Function) -> None:
-        order.append(f"intent {call.id} {function.name}")
-
-    async def broken(_call: ToolCallContent, _function: Function) -> None:
-        raise OSError("disk full")
-
-    async def main() -> None:
-        box = Toolbox([act])
-        await execute(box, ToolCallContent("a", "act", args={"n": 1}), on_start=start)
-        await execute(box, ToolCallContent("b", "act", args={"n": "x"}), on_start=start)
-        await execute(box, ToolCallContent("c", "other"), on_start=start)
-        with pytest.raises(OSError, match="disk full"):
-            await execute(box, ToolCallContent("d", "act", args={"n": 2}), on_start=broken)
-
-    anyio.run(main)
-    assert order == ["intent a act", "effect 1"]
-
-
-def test_awaitables_of_plain_functions_are_awaited() -> None:
-    """A lambda around a coroutine function is as good as it."""
-
-    async def slow(n: int) -> int:
-        await anyio.lowlevel.checkpoint()
-        return n + 1
-
-    def later(n: int) -> Awaitable[int]:
-        return slow(n)
-
-    assert run(Function.from_callable(later), n=1).result.text() == "2"
-    assert run(Function.from_callable(functools.partial(slow, 5)).extend(name="x"), None).result.text() == "6"
 
 
 # --- repeats -----------------------------------------------------------------------------------------------------------
 
 
-def chain(box: Toolbox, *calls: tuple[str, dict[str, Any]]) -> list[ToolOutcome]:
-    """Answer calls one after another, each knowing those before."""
+def chain(*calls: tuple[str, dict[str, Any]], **options: Any) -> tuple[list[ToolOutcome], list[str]]:  # noqa: ANN401
+    """Answer calls of three tools one after another, each knowing those before; return outcomes and what ran."""
+    runs: list[str] = []
+
+    def read(path: str) -> str:
+        runs.append(f"read {path}")
+        return f"text of {path}"
+
+    def write(path: str) -> str:
+        runs.append(f"write {path}")
+        return "written"
+
+    def fail() -> None:
+        runs.append("fail")
+        raise OSError("try again")
+
+    box = Toolbox([tool(idempotent=True, **options)(read), write, fail])
 
     async def main() -> list[ToolOutcome]:
         outcomes: list[ToolOutcome] = []
@@ -545,35 +490,15 @@ def chain(box: Toolbox, *calls: tuple[str, dict[str, Any]]) -> list[ToolOutcome]
             outcomes.append(await execute(box, call, earlier=[each.function_call for each in outcomes]))
         return outcomes
 
-    return anyio.run(main)
+    return anyio.run(main), runs
 
 
-def counting() -> tuple[Toolbox, list[str]]:
-    """Make tools that count their runs: reading, writing, failing."""
-    runs: list[str] = []
-
-    @tool(idempotent=True)
-    def read(path: str) -> str:
-        runs.append(f"read {path}")
-        return f"text of {path}"
-
-    @tool
-    def write(path: str) -> str:
-        runs.append(f"write {path}")
-        return "written"
-
-    @tool
-    def fail() -> None:
-        runs.append("fail")
-        raise OSError("try again")
-
-    return Toolbox([read, write, fail]), runs
+A, B = {"path": "a"}, {"path": "b"}
 
 
-def test_the_same_call_is_not_run_again() -> None:
+def test_r138_the_same_call_is_not_run_again() -> None:
     """The answer names the earlier call and quotes its result, as often as it is asked; other arguments run."""
-    box, runs = counting()
-    first, second, third, other = chain(box, *[("read", {"path": "a"})] * 3, ("read", {"path": "b"}))
+    (first, second, third, other), runs = chain(*[("read", A)] * 3, ("read", B))
     assert runs == ["read a", "read b"]
     assert (first.repeated, second.repeated, third.repeated, other.repeated) == (False, True, True, False)
     for repeat in (second, third):
@@ -584,49 +509,16 @@ def test_the_same_call_is_not_run_again() -> None:
 
 def test_what_may_have_changed_is_asked_again() -> None:
     """After a call that may have changed something the same call runs; after idempotent ones it does not."""
-    box, runs = counting()
-    outcomes = chain(
-        box,
-        ("read", {"path": "a"}),
-        ("read", {"path": "b"}),
-        ("read", {"path": "a"}),
-        ("write", {"path": "a"}),
-        ("read", {"path": "a"}),
-    )
+    outcomes, runs = chain(("read", A), ("read", B), ("read", A), ("write", A), ("read", A))
     assert [each.repeated for each in outcomes] == [False, False, True, False, False]
     assert runs == ["read a", "read b", "write a", "read a"]
 
 
-def test_a_call_that_failed_may_be_tried_again() -> None:
-    """There is no result to use instead."""
-    box, runs = counting()
-    assert [each.ending for each in chain(box, ("fail", {}), ("fail", {}))] == ["failed", "failed"]
+def test_failures_and_polling_may_repeat() -> None:
+    """A call that failed has no result to use instead; `allow_repeat` is the opt-out (C22)."""
+    failed, runs = chain(("fail", {}), ("fail", {}))
+    assert [each.ending for each in failed] == ["failed", "failed"]
     assert len(runs) == 2
-
-
-def test_polling_opts_out() -> None:
-    """`allow_repeat` lets the same call run as often as it is asked for."""
-    times: list[int] = []
-
-    @tool(allow_repeat=True)
-    def poll() -> int:
-        times.append(1)
-        return len(times)
-
-    assert [each.result.text() for each in chain(Toolbox([poll]), ("poll", {}), ("poll", {}))] == ["1", "2"]
-
-
-def test_a_toolbox_has_each_name_once() -> None:
-    """Order is kept, a name that comes twice is refused, and the entry of the log has the same specs."""
-    box = Toolbox([search, says(1)])
-    assert box.names == ("search", "say")
-    assert box.toolset.tools == box.specs
-    assert ("search" in box, "other" in box, len(box)) == (True, False, 2)
-    with pytest.raises(InvalidInput, match="Two tools are called 'say'"):
-        box | [says(2)]
-
-
-def test_blocks_that_are_returned_stay_blocks() -> None:
-    """A tuple of blocks is the content, as it is."""
-    blocks = (TextContent("a"), ImageContent(images=[PNG]))
-    assert run(says(blocks)).result.content == blocks
+    polled, runs = chain(("read", A), ("read", A), allow_repeat=True)
+    assert [each.repeated for each in polled] == [False, False]
+    assert len(runs) == 2

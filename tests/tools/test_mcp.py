@@ -4,16 +4,14 @@ import logging
 import os
 import signal
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
 
-from palaver.errors import InvalidInput, ServerUnreachable, UnknownTool
 from palaver.messages import ToolCallContent
-from palaver.tools import CallContext, Progress, Toolbox, ToolOutcome, execute, tool
+from palaver.tools import CallContext, Progress, Toolbox, ToolOutcome, execute
 from palaver.tools.mcp import MCP, McpSession, connect
 from tests.tools import everything
 
@@ -86,8 +84,8 @@ def test_wrong_arguments_do_not_reach_the_server(server: MCP) -> None:
         async with connect(server) as session:
             wrong = await ask(session, "get-sum", a="one", b=2)
             assert (wrong.ending, wrong.executed) == ("arguments", False)
-            assert "- a: expected a number, got 'one'" in wrong.result.text()
-            refused = await session._call("no-such-tool", {}, CallContext())
+            assert "- a: 'one' is not of type 'number'" in wrong.result.text()
+            refused = await session.call("no-such-tool", {}, CallContext())
             assert refused.is_error
 
     anyio.run(main)
@@ -112,7 +110,7 @@ def test_a_cancelled_call_leaves_the_connection(server: MCP) -> None:
 
     async def main() -> None:
         async with connect(server) as session:
-            line = session._line
+            connection = session._connection
             with anyio.move_on_after(0.2) as scope:
                 await ask(session, "trigger-long-running-operation", duration=60, steps=2)
             assert scope.cancelled_caught
@@ -121,13 +119,13 @@ def test_a_cancelled_call_leaves_the_connection(server: MCP) -> None:
             late = await execute(Toolbox([slow.extend(timeout=0.2)]), call)
             assert late.ending == "timeout"
             assert (await ask(session, "echo", message="still there")).result.text() == "Echo: still there"
-            assert session._line is line
+            assert session._connection is connection
 
     anyio.run(main)
 
 
 def test_a_server_that_dies_is_connected_to_again(tmp_path: Path) -> None:
-    """The call on its way gets an error that says so, the next one a new process; one that died idle is not noticed at all."""
+    """The call on its way gets an error that says so, the next one a new process."""
     pid_file = tmp_path / "pid"
 
     def kill() -> None:
@@ -149,11 +147,6 @@ def test_a_server_that_dies_is_connected_to_again(tmp_path: Path) -> None:
             assert outcomes[0].ending == "failed"
             assert "broke before it answered" in outcomes[0].result.text()
             assert (await ask(session, "echo", message="again")).result.text() == "Echo: again"
-            line = session._line
-            assert line is not None
-            kill()
-            await line.gone.wait()
-            assert (await ask(session, "echo", message="and again")).result.text() == "Echo: and again"
 
     anyio.run(main)
 
@@ -175,101 +168,18 @@ def test_a_server_over_http_that_dies_is_connected_to_again() -> None:
     anyio.run(main)
 
 
-def test_only_allowed_tools_are_offered(served: everything.Served) -> None:
-    """`allowed_tools` leaves the others out; a name the server has not is refused with what is close."""
-
-    async def main() -> None:
-        async with connect(MCP("everything", served.url, allowed_tools=["echo"])) as session:
-            assert [each.name for each in session.functions] == ["echo"]
-        with pytest.raises(UnknownTool, match=r"tool of the MCP server 'everything' 'ecko'\. Close: echo"):
-            async with connect(MCP("everything", served.url, allowed_tools=["ecko"])):
-                pass
-
-    anyio.run(main)
-
-
-def test_approval_is_asked_for_as_declared(served: everything.Served) -> None:
-    """`require_approval` says for each tool whether somebody must agree."""
-
-    async def main() -> None:
-        async with connect(MCP("everything", served.url, require_approval=["echo"])) as session:
-            assert {each.name for each in session.functions if each.needs_approval} == {"echo"}
-
-    anyio.run(main)
-
-
-def test_names_that_clash_get_the_label(served: everything.Served) -> None:
-    """The program's own function keeps its name; those of servers get their labels."""
-
-    @tool
-    def echo(message: str) -> str:
-        return message
-
-    async def main() -> None:
-        async with connect(MCP("one", served.url)) as one, connect(MCP("two", served.url)) as two:
-            box = Toolbox([echo, *one.functions, *two.functions])
-            assert {"echo", "one_echo", "two_echo", "two_get-sum"} <= set(box.names)
-            answer = await execute(box, ToolCallContent("c", "two_echo", args={"message": "hi"}))
-            assert answer.result.text() == "Echo: hi"
-
-    anyio.run(main)
-
-
-def test_an_error_of_the_block_passes_as_it_is(server: MCP) -> None:
-    """What the block raises is raised, not a group with it inside."""
-
-    async def main() -> None:
-        with pytest.raises(KeyError, match="mine"):
-            async with connect(server):
-                raise KeyError("mine")
-
-    anyio.run(main)
-
-
-def opened(server: MCP) -> AbstractAsyncContextManager[McpSession]:
-    """Connect, for a table of servers that cannot be used."""
-    return connect(server)
-
-
-@pytest.mark.parametrize(
-    ("server", "why"),
-    [
-        (MCP("x", command="no-such-program-here"), "FileNotFoundError"),
-        (MCP("x", command="sh", args=("-c", "echo no token >&2; exit 3")), "It printed:\nno token"),
-        (MCP("x", command="cat", connect_timeout=1), "cannot be used"),
-        (MCP("x", "http://127.0.0.1:9/mcp"), "ConnectError"),
-    ],
-)
-def test_a_server_that_cannot_be_used_is_a_typed_error(server: MCP, why: str) -> None:
-    """No program, one that ends, one that speaks otherwise, nobody at the address: one error, which says why."""
-
-    async def main() -> None:
-        async with opened(server):
-            pass
-
-    with pytest.raises(ServerUnreachable, match="The server 'x'") as caught:
-        anyio.run(main)
-    assert why in str(caught.value)
-
-
 def test_secrets_are_not_shown_and_not_logged(caplog: pytest.LogCaptureFixture, served: everything.Served) -> None:
-    """Values of headers and environment are in no repr, no log record and no error."""
+    """Values of headers are in no repr and no log record."""
     caplog.set_level(logging.DEBUG)
     secret = "s3cr3t-value"
     remote = MCP("everything", served.url, headers={"Authorization": f"Bearer {secret}"})
-    program = MCP("x", command="sh", args=("-c", 'echo "key $KEY" >&2; exit 3'), env={"KEY": secret})
 
-    async def main() -> str:
+    async def main() -> None:
         async with connect(remote) as session:
             await ask(session, "echo", message="x")
-        with pytest.raises(ServerUnreachable) as caught:
-            async with connect(program):
-                pass
-        return str(caught.value)
 
-    said = anyio.run(main)
-    assert "key ***" in said
-    assert secret not in "".join([said, repr(remote), repr(program), caplog.text])
+    anyio.run(main)
+    assert secret not in "".join([repr(remote), caplog.text])
 
 
 def test_the_environment_reaches_the_program() -> None:
@@ -282,29 +192,3 @@ def test_the_environment_reaches_the_program() -> None:
             assert "PYTEST_CURRENT_TEST" not in said
 
     anyio.run(main)
-
-
-@pytest.mark.parametrize(
-    "declared",
-    [
-        {"server_label": "two words", "command": "x"},
-        {"server_label": "x"},
-        {"server_label": "x", "command": "x", "server_url": "http://x"},
-        {"server_label": "x", "command": "x", "require_approval": "sometimes"},
-        {"server_label": "x", "command": "x", "args": "one"},
-        {"server_label": "x", "command": "x", "allowed": ["y"]},
-        {"command": "x"},
-    ],
-)
-def test_a_declaration_that_cannot_be_meant_is_refused(declared: dict[str, Any]) -> None:
-    """A label, exactly one of address and program, lists as lists, and no field that is not one."""
-    with pytest.raises(InvalidInput):
-        MCP.from_dict(declared)
-
-
-def test_approval_in_the_words_of_hosted_tools() -> None:
-    """The mapping that OpenAI's hosted MCP tool takes means the same here; what it does not name needs approval."""
-    server = MCP("x", command="x", require_approval={"never": {"tool_names": ["read"]}})
-    assert [server.needs_approval(each) for each in ("read", "write")] == [False, True]
-    server = MCP("x", command="x", require_approval={"always": {"tool_names": ["write"]}})
-    assert [server.needs_approval(each) for each in ("read", "write")] == [False, True]

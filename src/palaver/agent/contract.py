@@ -8,11 +8,11 @@ from importlib import import_module
 from typing import Any
 
 from palaver.agent.turn import Turn
-from palaver.errors import UnknownPrompt
+from palaver.errors import NotFound
 from palaver.prompts import Prompt, Runtime
 from palaver.session import Dialog
 from palaver.tools import Function, Toolbox
-from palaver.tools.names import without_clashes
+from palaver.tools.toolbox import without_clashes
 
 __all__ = ["offered", "task_prompt"]
 
@@ -36,7 +36,7 @@ def task_prompt(dialog: Dialog, turn: Turn, system: Prompt, *, inherit: bool) ->
                 return known
         try:
             return dialog.runtime.get_prompt(turn.prompt)
-        except UnknownPrompt:  # a prompt that no process registered: what the dialog has now stands in for it
+        except NotFound:  # a prompt that no process registered: what the dialog has now stands in for it
             pass
     if top is None or (top.is_temporary and inherit):
         return system

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from palaver.agent.events import Asking
 from palaver.agent.turn import paused
-from palaver.errors import BrokenAnswer, InvalidPrompt, ParseError
+from palaver.errors import BrokenAnswer, InvalidInput, ParseError
 from palaver.messages import APITypes, InvokeCost, Message
 from palaver.messages.frozen import EMPTY
 from palaver.models import End, Event, Provider
@@ -166,7 +166,7 @@ class ProviderInvoker:
         if prompt is not None and not message.is_function_call and not paused(message):
             try:
                 known["parsed"] = prompt.parse(message.text_content(), **(parser_args or {}))
-            except InvalidPrompt:  # no answer could please this parser: asking again would only cost
+            except InvalidInput:  # no answer could please this parser: asking again would only cost
                 raise
             except Exception as error:  # noqa: BLE001 - whatever a parser of the caller's raises, the answer is refused for it
                 errors = (error,)

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Self
 
 from palaver.agent.hands import HANDS
-from palaver.errors import InvalidInput, NoActiveDialog, UnknownDialog, UnknownPrompt
+from palaver.errors import InvalidInput, NoActiveDialog, NotFound, UnknownDialog
 from palaver.messages import Role
 from palaver.prompts import Prompt, Runtime, get_default_runtime
 from palaver.session import Dialog, Session
@@ -22,9 +22,9 @@ def _registered(runtime: Runtime, path: str) -> Prompt:
     """Give a prompt by its path; whoever gave the words themselves is told how that is done."""
     try:
         return runtime.get_prompt(path)
-    except UnknownPrompt as error:
+    except NotFound as error:
         hint = "A text names a registered prompt; its words themselves are given as Prompt(path=..., prompt=...)."
-        raise UnknownPrompt(path, close=error.close, hint=hint) from error
+        raise NotFound(path, what="prompt", close=error.close, hint=hint) from error
 
 
 class NamedDialogs:

@@ -124,12 +124,16 @@ class ToolSpec(Value):
         description: What the tool does, for the model.
         parameters: A JSON schema of the arguments, an object schema.
         stub: True when the declaration was reconstructed from recorded calls because the recording lacks it.
+        reads: The arguments that name a file the call reads; None for none.
+        writes: The arguments that name a file the call writes; None for none.
     """
 
     name: str
     description: str = ""
     parameters: Mapping[str, JsonValue] = Field(default_factory=lambda: {"type": "object", "properties": {}})
     stub: bool = False
+    reads: tuple[str, ...] | None = None
+    writes: tuple[str, ...] | None = None
 
 
 class Place(Value):

@@ -4,7 +4,7 @@ from palaver.prompts.formats import Format
 from palaver.prompts.handlers import DefaultHandler, Handler
 from palaver.prompts.jinja import JinjaRenderer
 from palaver.prompts.parsing import DefaultTagParser, ParseFunction, Parser
-from palaver.prompts.prompt import FunctionFinder, Prompt, temporary_prompt
+from palaver.prompts.prompt import FunctionFinder, Prompt, PromptRef, temporary_prompt, verbatim_prompt
 from palaver.prompts.render import Renderer, StringFormatterRenderer, VerbatimRenderer
 from palaver.prompts.runtime import Runtime, ToolSource, get_default_runtime, set_default_runtime
 
@@ -18,6 +18,7 @@ __all__ = [
     "ParseFunction",
     "Parser",
     "Prompt",
+    "PromptRef",
     "Renderer",
     "Runtime",
     "StringFormatterRenderer",
@@ -26,4 +27,5 @@ __all__ = [
     "get_default_runtime",
     "set_default_runtime",
     "temporary_prompt",
+    "verbatim_prompt",
 ]

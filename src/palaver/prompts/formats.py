@@ -1,58 +1,56 @@
-"""Formats: the structure an answer must have, one value for what is sent to the provider and what its answer is held to."""
+"""Formats: the structure an answer must have, one value for what is sent to the provider and for checking its answer."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn, cast
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from pydantic_core import CoreSchema, core_schema
 
-from palaver.errors import InvalidPrompt, ParseError
+from palaver.errors import InvalidInput, ParseError
 from palaver.messages.frozen import FrozenDict, freeze, thaw
 from palaver.messages.normalize import Change
-from palaver.prompts.schema import examine
-from palaver.tools.judging import Fault, faults
+from palaver.tools.schemas import Violation, require_checkable, violations
 
 __all__ = ["Format"]
 
 _NAME = re.compile(r"[^a-zA-Z0-9_-]+")
-_NAME_LENGTH = 64
+_NAME_LENGTH = 64  # OpenAI's limit for the name of a response format
 _FENCED = re.compile(r"```[ \t]*(?:json)?[ \t]*\n(.*?)\n?```", re.DOTALL | re.IGNORECASE)
-_REASONS = 10
-"""Faults that an error names: a model repairs them one after another in any case."""
+_MOST_REASONS = 10
 
 
 class Format:
     """The structure that an answer must have.
 
-    Made of a Pydantic model, of anything else that Pydantic can validate (a dataclass, a TypedDict, `list[int]`, a union, a `TypeAdapter`),
-    or of a JSON schema. Providers take objects only: what is none at the top stands under `value` in the schema and in `parse`, and comes
-    back by itself from `read`.
+    Built from a Pydantic model, from anything else that Pydantic validates (a dataclass, a TypedDict, `list[int]`, a union, a
+    `TypeAdapter`), or from a JSON schema. Providers accept objects only: another type stands under `value` in the schema and
+    in `parse`, and `read` returns it bare.
 
     Attributes:
         name: What providers call it: letters, digits, `_` and `-`, at most 64; from the type's name or the schema's title.
         schema: The JSON schema of an object, read-only.
-        strict: Whether a provider is asked to hold the model to the schema, where it and the schema permit that.
+        strict: Whether to ask the provider to enforce the schema, where it and the schema allow that.
         description: What it is for, for the model; may be empty.
     """
 
     __slots__ = ("_adapter", "_source", "_wrapped", "description", "name", "schema", "strict")
 
     def __init__(self, source: object, name: str = "", *, description: str = "", strict: bool = True) -> None:
-        """Read what the structure is to be.
+        """Read the structure.
 
         Raises:
-            InvalidPrompt: It is no type and no JSON schema, has no JSON schema, or says what cannot be checked.
+            InvalidInput: It is neither a type nor a JSON schema, has no JSON schema, or cannot be checked.
         """
         self._source = source
         self._adapter: TypeAdapter[Any] | None = None
         if isinstance(source, Mapping):
-            given = _plain(source)
-            examine(given)
+            given = _unpacked(source)
+            require_checkable(given)
         else:
             self._adapter = _adapter(source)
             given = _schema_of(self._adapter, source)
@@ -65,32 +63,29 @@ class Format:
         self.description = description
 
     def read(self, text: str) -> Any:  # noqa: ANN401 - whatever the type is
-        """Give what an answer says: an instance of the type, or the JSON value when the format is a schema.
+        """Return the value of an answer: an instance of the type, or the JSON value when the format is a schema.
 
         Args:
-            text: The answer: one JSON value, also within one fenced block.
+            text: The answer: one JSON value, bare or in one fenced block.
 
         Raises:
-            ParseError: It is no JSON, or does not hold to the format; the message has the reasons, `missing` the members that lack.
+            ParseError: It is not JSON or does not fit the format. The message has the reasons, `missing` the absent members.
         """
-        value = _value(text)
+        value = _json_value(text)
         if self._adapter is None:
-            try:
-                found = list(faults(self.schema, value))
-            except RecursionError:
-                found = [Fault("", "it is nested too deep")]
-            if found:
-                _refuse(text, found)
+            _require(violations(self.schema, value), text)
             return value["value"] if self._wrapped else value
         if self._wrapped:
-            value = _unwrapped(value, text)
+            if not isinstance(value, dict) or "value" not in value:
+                _require([Violation("", "'value' is a required property", "value")], text)
+            value = value["value"]
         try:
             return self._adapter.validate_json(json.dumps(value))
         except ValidationError as error:
-            _refuse(text, [_fault(each) for each in error.errors(include_url=False, include_input=False)])
+            return _require(map(_violation, error.errors(include_url=False, include_input=False)), text)
 
     def parse(self, text: str) -> dict[str, Any]:
-        """Give what an answer says as a JSON object: the members of the type, defaults included; under `value` what is no object.
+        """Return an answer as a JSON object: the members of the type, defaults included; under `value` what is not an object.
 
         Raises:
             ParseError: As for `read`.
@@ -100,27 +95,24 @@ class Format:
             found = self._adapter.dump_python(found, mode="json", by_alias=True, fallback=str)
         return dict(found) if isinstance(found, dict) and not self._wrapped else {"value": found}
 
+    def _stored(self) -> dict[str, Any]:
+        fields = {"name": self.name, "schema": thaw(self.schema), "description": self.description}
+        return {**fields, "strict": self.strict}
+
     def __eq__(self, other: object) -> bool:
         """Compare what a provider would see."""
-        if not isinstance(other, Format):
-            return NotImplemented
-        return (self.name, self.schema, self.strict, self.description) == (
-            other.name,
-            other.schema,
-            other.strict,
-            other.description,
-        )
+        return self._stored() == other._stored() if isinstance(other, Format) else NotImplemented
 
     def __hash__(self) -> int:
         return hash((self.name, self.strict, self.description))
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Survive pickling and copying: the validator is made again from the type."""
-        return _again, (self._source, self.name, self.description, self.strict)
+        """Pickle as a call: the validator is built again from the type."""
+        return _rebuilt, (self._source, self.name, self.description, self.strict)
 
     @classmethod
     def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
-        """Let a format be a field that is stored: what a provider saw of it is kept, the type it was made of is not."""
+        """Store a format as what a provider saw of it, without the type it was built from."""
         return core_schema.no_info_plain_validator_function(
             cls._restored,
             json_schema_input_schema=core_schema.dict_schema(),
@@ -136,29 +128,25 @@ class Format:
         told = {name: value[name] for name in ("description", "strict") if name in value}
         return cls(value["schema"], str(value.get("name", "")), **told)
 
-    def _stored(self) -> dict[str, Any]:
-        fields = {"name": self.name, "schema": thaw(self.schema), "description": self.description}
-        return {**fields, "strict": self.strict}
-
     def __repr__(self) -> str:
         return f"Format({self.name!r})"
 
 
-def _again(source: object, name: str, description: str, strict: bool) -> Format:  # noqa: FBT001 - what pickle calls
+def _rebuilt(source: object, name: str, description: str, strict: bool) -> Format:  # noqa: FBT001 - what pickle calls
     return Format(source, name, description=description, strict=strict)
 
 
 # --- schemas ---------------------------------------------------------------------------------------------------------------
 
 
-def _plain(source: Mapping[str, Any]) -> dict[str, Any]:
-    """Give a schema as JSON values; the envelopes that OpenAI's APIs put around one are opened."""
+def _unpacked(source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a schema as plain JSON, taken out of the envelopes that OpenAI's APIs put around one."""
     given: object = source
     if source.get("type") == "json_schema":
         inner = source.get("json_schema", source)
         given = inner.get("schema") if isinstance(inner, Mapping) else inner
     if not isinstance(given, Mapping):
-        raise InvalidPrompt(f"The format is a {type(given).__name__}, not a JSON schema.")
+        raise InvalidInput(f"The format is a {type(given).__name__}, not a JSON schema.")
     plain: dict[str, Any] = thaw(_frozen(given))
     return plain
 
@@ -167,7 +155,7 @@ def _frozen(schema: Mapping[str, Any]) -> FrozenDict:
     changes: list[Change] = []
     frozen = freeze(dict(schema), "format", changes)
     if changes:
-        raise InvalidPrompt(f"{changes[0].place} is no JSON value.")
+        raise InvalidInput(f"{changes[0].place} is not a JSON value.")
     return FrozenDict(frozen)
 
 
@@ -175,15 +163,15 @@ def _adapter(source: object) -> TypeAdapter[Any]:
     if isinstance(source, TypeAdapter):
         return source
     if source is None or isinstance(source, str | bytes | int | float | list | tuple | set):
-        raise InvalidPrompt(
-            f"The format is {source!r}: no type and no JSON schema.",
+        raise InvalidInput(
+            f"The format is {source!r}, which is neither a type nor a JSON schema.",
             hint="Give a Pydantic model, a type, or a JSON schema as a mapping.",
         )
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(cast("type", source))
     except (PydanticUserError, TypeError, NameError) as error:
-        raise InvalidPrompt(
-            f"The format {source!r} is no type that Pydantic can validate: {str(error).splitlines()[0]}"
+        raise InvalidInput(
+            f"The format {source!r} is not a type that Pydantic can validate: {str(error).splitlines()[0]}"
         ) from error
     return adapter
 
@@ -192,39 +180,30 @@ def _schema_of(adapter: TypeAdapter[Any], source: object) -> dict[str, Any]:
     try:
         return adapter.json_schema()
     except PydanticUserError as error:
-        raise InvalidPrompt(
-            f"The format {source!r} has no JSON schema: {str(error).splitlines()[0]}",
-            hint="Leave out what JSON cannot say, or give it a type of its own.",
-        ) from error
+        raise InvalidInput(f"The format {source!r} has no JSON schema: {str(error).splitlines()[0]}") from error
 
 
 def _rooted(schema: dict[str, Any]) -> dict[str, Any] | None:
-    """Give the schema with an object at its top, or None when it is not one of objects alone.
+    """Return the schema with an object at its top, or None when it describes anything else.
 
-    A reference at the top, as models that hold themselves have it, is spelt out: providers take none there.
+    A reference at the top, as a recursive model has it, is resolved: providers accept none there.
     """
-    root = schema
     reference = str(schema.get("$ref", ""))
     if reference.startswith("#/$defs/"):
-        root = {**schema["$defs"].get(reference.removeprefix("#/$defs/"), {}), "$defs": schema["$defs"]}
-    return root if root.get("type") == "object" else None
+        schema = {**schema["$defs"].get(reference.removeprefix("#/$defs/"), {}), "$defs": schema["$defs"]}
+    return schema if schema.get("type") == "object" else None
 
 
 def _wrapping(schema: dict[str, Any]) -> dict[str, Any]:
-    """Give the schema of an object that has the value as its only member; definitions stay at the top, where references look."""
-    inner = {word: _moved(value) for word, value in schema.items() if word not in {"$defs", "definitions", "$schema"}}
+    """Return the schema of an object whose only member is the value; definitions stay at the top, where references look."""
     kept: dict[str, Any] = {word: schema[word] for word in ("$defs", "definitions") if word in schema}
-    return {
-        "type": "object",
-        "properties": {"value": inner},
-        "required": ["value"],
-        "additionalProperties": False,
-        **kept,
-    }
+    inner = {word: _moved(value) for word, value in schema.items() if word not in {*kept, "$schema"}}
+    whole = {"type": "object", "properties": {"value": inner}, "required": ["value"], "additionalProperties": False}
+    return {**whole, **kept}
 
 
 def _moved(part: Any) -> Any:  # noqa: ANN401 - a part of a schema
-    """Give a part of a schema with its references to the top led to where that stands now."""
+    """Return a part of a schema whose references to the top point to where that stands now."""
     if isinstance(part, list):
         return [_moved(each) for each in part]
     if not isinstance(part, dict):
@@ -239,19 +218,19 @@ def _moved(part: Any) -> Any:  # noqa: ANN401 - a part of a schema
 # --- answers ---------------------------------------------------------------------------------------------------------------
 
 
-def _value(text: str) -> Any:  # noqa: ANN401 - a JSON value
-    """Give the one JSON value that a text holds, or that its one fenced block holds."""
+def _json_value(text: str) -> Any:  # noqa: ANN401 - a JSON value
+    """Return the one JSON value of a text, or of its one fenced block."""
     blocks = _FENCED.findall(text)
     inside = blocks[0] if len(blocks) == 1 and not text.lstrip().startswith(("{", "[", '"')) else text
     try:
-        return json.loads(inside, parse_constant=_constant, object_pairs_hook=_members)
+        return json.loads(inside, parse_constant=_refuse_constant, object_pairs_hook=_members)
     except (ValueError, RecursionError) as error:
-        why = "is nested too deep" if isinstance(error, RecursionError) else str(error)
-        raise ParseError(f"The answer is no JSON: {why}.", content=text) from error
+        why = "it is nested too deep" if isinstance(error, RecursionError) else str(error)
+        raise ParseError(f"The answer is not JSON: {why}.", content=text) from error
 
 
-def _constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number of JSON")
+def _refuse_constant(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -259,27 +238,21 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the member {twice!r} is given twice")
+        raise ValueError(f"the member {twice!r} occurs twice")
     return found
 
 
-def _unwrapped(value: object, text: str) -> Any:  # noqa: ANN401 - a JSON value
-    if not isinstance(value, dict) or "value" not in value:
-        _refuse(text, [Fault("value", "missing")])
-    return value["value"]
-
-
-def _fault(error: Mapping[str, Any]) -> Fault:
-    """Say a fault that Pydantic found in our words."""
+def _violation(error: Mapping[str, Any]) -> Violation:
     place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"]).removeprefix(".")
-    return Fault(place, "missing" if error["type"] == "missing" else str(error["msg"]))
+    return Violation(place, str(error["msg"]), place if error["type"] == "missing" else "")
 
 
-def _refuse(text: str, found: list[Fault]) -> NoReturn:
-    shown = "; ".join(str(each) for each in found[:_REASONS])
-    more = f"; and {len(found) - _REASONS} more" if len(found) > _REASONS else ""
-    raise ParseError(
-        f"The answer does not hold to the format. {shown}{more}.",
-        content=text,
-        missing=[each.place for each in found if each.what.startswith("missing")],
-    )
+def _require(found: Iterable[Violation], text: str) -> None:
+    """Raise if anything is wrong with an answer."""
+    reasons = list(found)
+    if not reasons:
+        return
+    shown = "; ".join(map(str, reasons[:_MOST_REASONS]))
+    more = f"; and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
+    missing = [each.missing for each in reasons if each.missing]
+    raise ParseError(f"The answer does not fit the format. {shown}{more}.", content=text, missing=missing)

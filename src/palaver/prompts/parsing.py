@@ -1,4 +1,4 @@
-"""Parsers: what reads the structure that a prompt asked for out of the model's words."""
+"""Parsers: what reads the structure that a prompt asked for from the text of an answer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from palaver.errors import InvalidPrompt, ParseError
+from palaver.errors import InvalidInput, ParseError
 
 __all__ = ["DefaultTagParser", "ParseFunction", "Parser", "parse_with"]
 
@@ -16,13 +16,13 @@ _FENCE = re.compile(r"[ \t]{0,3}(`{3,}|~{3,})[ \t]*([^\s`]*)")
 
 @runtime_checkable
 class Parser(Protocol):
-    """Anything that can read structure out of text."""
+    """Anything that reads structure from text."""
 
     def parse(self, content: str, **runtime_args: Any) -> object:  # noqa: ANN401 - the caller's own arguments
-        """Give what the text holds.
+        """Return what the text contains.
 
         Raises:
-            ParseError: The text lacks what it must hold; the model is told and asked again.
+            ParseError: The text lacks something required; the model is asked to repair it.
         """
         ...
 
@@ -30,24 +30,21 @@ class Parser(Protocol):
 ParseFunction: TypeAlias = Callable[..., object]
 
 
-def parse_with(parser: Parser | ParseFunction | None, content: str, runtime_args: Mapping[str, Any]) -> dict[str, Any]:
-    """Read `content` with `parser`, and give a mapping whatever the parser gives.
+def parse_with(parser: Parser | ParseFunction, content: str, runtime_args: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a parser reads from a text, as a mapping.
 
-    A mapping is kept and gets the text as `raw` where it has none; another value stands under `value`. Without a parser
-    nothing was parsed: the mapping is empty.
+    A mapping gets the text as `raw` if it has none; another value stands under `value`.
 
     Raises:
-        InvalidPrompt: The parser is a coroutine function or a generator.
+        InvalidInput: The parser is a coroutine function or a generator.
     """
-    if parser is None:
-        return {}
     found = parser.parse(content, **runtime_args) if isinstance(parser, Parser) else parser(content, **runtime_args)
     if inspect.iscoroutine(found):
         found.close()
     if inspect.isawaitable(found) or inspect.isgenerator(found) or inspect.isasyncgen(found):
-        raise InvalidPrompt(
-            f"The parser gave a {type(found).__name__}: nothing of it has run.",
-            hint="Parsers are plain functions: take out the async or the yield.",
+        raise InvalidInput(
+            f"The parser returned a {type(found).__name__}: nothing of it ran.",
+            hint="Write it as a plain function, without async and yield.",
         )
     parsed = dict(found) if isinstance(found, Mapping) else {"value": found}
     parsed.setdefault("raw", content)
@@ -60,9 +57,9 @@ class DefaultTagParser:
     Attributes:
         xml_tags: Names of the elements to read.
         md_tags: Names of the fenced blocks to read.
-        signal_tags: Names of the signals to look for; a signal is `<name>`, alone or closed.
-        required_xml_tags: Elements that must be there, named in `xml_tags` or not.
-        required_md_tags: Fenced blocks that must be there, named in `md_tags` or not.
+        signal_tags: Names of the signals to look for: `<name>` or `<name/>`.
+        required_xml_tags: Required elements, listed in `xml_tags` or not.
+        required_md_tags: Required fenced blocks, listed in `md_tags` or not.
     """
 
     def __init__(
@@ -80,7 +77,7 @@ class DefaultTagParser:
         self.signal_tags = tuple(signal_tags)
 
     def parse(self, content: str, **runtime_args: Any) -> dict[str, Any]:  # noqa: ANN401, ARG002 - the protocol's
-        """Give `raw`, and under `xml_tags` and `md_tags` the texts found for each name, under `signal_tags` whether it was seen.
+        """Return `raw`, the texts of each name under `xml_tags` and `md_tags`, and under `signal_tags` whether each occurs.
 
         Raises:
             ParseError: A required element or block is missing.
@@ -96,7 +93,7 @@ class DefaultTagParser:
 
 
 def _elements(tag: str, content: str) -> list[str]:
-    """Give what stands in each element of this name, attributes or not; one that is not closed is none. Reads the text once."""
+    """Return the texts of the closed elements of this name, with attributes or without. Reads the text once."""
     opens, closes = re.compile(rf"<{re.escape(tag)}(?:\s[^<>]*)?>"), f"</{tag}>"
     found: list[str] = []
     start = opens.search(content)
@@ -110,7 +107,7 @@ def _elements(tag: str, content: str) -> list[str]:
 
 
 def _fences(tag: str, content: str) -> list[str]:
-    """Give what stands in each fenced block of this language; one that is not closed is none (CommonMark, section 4.5)."""
+    """Return the texts of the closed fenced blocks of this language (CommonMark, section 4.5)."""
     found: list[str] = []
     inside: list[str] | None = None
     fence, language = "", ""

@@ -6,56 +6,66 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from palaver.errors import InvalidPrompt
+from palaver.errors import InvalidInput
 from palaver.messages import Message
 from palaver.messages.frozen import EMPTY, FrozenDict, freeze
 from palaver.messages.normalize import Change
 from palaver.prompts.formats import Format
-from palaver.prompts.handlers import DefaultHandler, Handler, said_by
+from palaver.prompts.handlers import DefaultHandler, Handler, handled
 from palaver.prompts.parsing import ParseFunction, Parser, parse_with
 from palaver.prompts.render import Renderer, StringFormatterRenderer, VerbatimRenderer
 from palaver.tools import Function
 
-__all__ = ["FunctionFinder", "Prompt", "temporary_prompt"]
+__all__ = ["FunctionFinder", "Prompt", "PromptRef", "temporary_prompt", "verbatim_prompt"]
 
 _HASH_DIGITS = 12
 _FORMATTER = StringFormatterRenderer()
 _VERBATIM = VerbatimRenderer()
 _HANDLER = DefaultHandler()
+_TEMPORARY = "__temp_prompt_"
 
 
 class FunctionFinder(Protocol):
-    """What knows which functions the references in a prompt mean: a runtime."""
+    """What resolves the tool references of a prompt: a runtime."""
 
     def functions_of(self, prompt: Prompt) -> tuple[Function, ...]:
-        """Give the functions of a prompt, each with its implementation where one is known."""
+        """Return the functions of a prompt, each with its implementation where one is known."""
         ...
+
+
+class PromptRef(NamedTuple):
+    """A reference to a registered prompt.
+
+    Attributes:
+        path: The prompt's path in the runtime.
+    """
+
+    path: str
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """One behaviour contract: what is said, and how the answer is to be taken.
+    """One behaviour contract: what is said, and how the answer is read.
 
-    Immutable; `extend` derives another one. Calling it renders it.
+    An immutable value; `extend` derives another one. Calling it renders it.
 
     Attributes:
         path: The stable name, and the key in a registry.
         prompt: The template.
-        metadata: Version, provenance, labels: JSON values; a copy of what was given, read-only.
+        metadata: Version, provenance, labels: JSON values, copied and read-only.
         parser: What reads the answer: a callable, or an object with `parse(content, **runtime_args)`.
-        format: What structure the answer must have: a Pydantic model, anything else that Pydantic validates, a JSON schema, or a `Format`.
-            The schema is sent to the provider, and the answer is held to it. With a parser besides, the parser gets the text of an answer
-            that holds to the format.
-        function_list: The tools: functions, callables, tactics, or references to registered ones; kept as a tuple.
-        mcp_servers_list: The MCP servers whose tools are offered; kept as a tuple.
-        addon_args: Tools of the provider's own, such as `web_search`, by name: true, or their options as JSON values; a copy, read-only.
-        handler: What writes the prompts for repairs, tool results and the end of tools: an object, or a class that makes one without
-            arguments; `DefaultHandler` unless given.
-        renderer: What renders the template, and says what a variable is.
-        template_vars: The variables that the template needs; computed.
-        answer: The format, read; None without one; computed.
+        format: The structure of the answer: a Pydantic model, anything else that Pydantic validates, a JSON schema, or a
+            `Format`. The schema is sent to the provider, and the answer is checked. A parser besides it gets the text of
+            an answer that fits.
+        function_list: The tools: functions, callables, tactics, or references to registered ones; a tuple.
+        mcp_servers_list: The MCP servers whose tools are offered; a tuple.
+        addon_args: The provider's own tools, such as `web_search`, by name: true, or options as JSON values; read-only.
+        handler: What writes the prompts for repairs and tool results: an object, or a class that takes no arguments.
+        renderer: What renders the template.
+        template_vars: The variables that the template requires; computed.
+        answer: The format, read, or None; computed.
     """
 
     path: str
@@ -72,29 +82,43 @@ class Prompt:
     answer: Format | None = field(init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Copy what could be changed from outside, and let the renderer read the template.
+        """Check the fields, copy what could change from outside, and read the template.
 
         Raises:
-            InvalidPrompt: The path is empty, the template malformed, the format none, or metadata or options are no JSON values.
+            InvalidInput: The path is empty, the template malformed, or a field has the wrong type.
         """
+        for name in ("path", "prompt"):
+            value: object = getattr(self, name)
+            if not isinstance(value, str):
+                raise InvalidInput(f"{name} of a prompt is a {type(value).__name__}, not a text.")
         if not self.path:
-            raise InvalidPrompt("A prompt needs a path.")
-        _text(self.path, "path")
-        _text(self.prompt, "template")
+            raise InvalidInput("A prompt needs a path.")
+        parser: object = self.parser
+        if parser is not None and not callable(getattr(parser, "parse", parser)):
+            raise InvalidInput(
+                f"The parser of the prompt {self.path!r} is {parser!r}.",
+                hint="Pass a function, or an object with a method parse(content, **runtime_args).",
+            )
         settle = object.__setattr__
-        settle(self, "metadata", _frozen(self.metadata, self.path, "metadata"))
-        settle(self, "addon_args", _frozen(self.addon_args, self.path, "addon_args"))
-        settle(self, "function_list", _listed(self.function_list, self.path, "function_list"))
-        settle(self, "mcp_servers_list", _listed(self.mcp_servers_list, self.path, "mcp_servers_list"))
-        settle(self, "handler", _handler(self.handler))
+        settle(self, "metadata", _frozen(self, "metadata"))
+        settle(self, "addon_args", _frozen(self, "addon_args"))
+        settle(self, "function_list", _listed(self, "function_list"))
+        settle(self, "mcp_servers_list", _listed(self, "mcp_servers_list"))
+        settle(self, "handler", _handler(self))
         settle(self, "template_vars", frozenset(self.renderer.variables(self.prompt)))
-        settle(self, "answer", _format(self.format))
+        given = self.format
+        settle(self, "answer", given if given is None or isinstance(given, Format) else Format(given))
+
+    @staticmethod
+    def ref(path: str) -> PromptRef:
+        """Return a reference to the prompt that is registered under a path, for places that take a prompt or plain words."""
+        return PromptRef(path)
 
     def __call__(self, /, **args: Any) -> str:  # noqa: ANN401 - whatever the template takes
-        """Render the template; arguments it does not need are ignored.
+        """Render the template; arguments it does not use are ignored.
 
         Raises:
-            InvalidPrompt: A variable is missing (`missing` names them), or an argument does not fit.
+            InvalidInput: A variable is missing, or an argument does not fit.
         """
         return self.render(args)
 
@@ -102,31 +126,29 @@ class Prompt:
         """Render the template with a mapping of arguments.
 
         Raises:
-            InvalidPrompt: As for a call.
+            InvalidInput: A variable is missing, or an argument does not fit.
         """
         missing = self.validate_args(args)
         if missing:
-            raise InvalidPrompt(
-                f"The prompt {self.path!r} needs {', '.join(missing)}.",
-                missing=missing,
-                hint="Pass them in prompt_args.",
+            raise InvalidInput(
+                f"The prompt {self.path!r} needs {', '.join(missing)}.", hint="Pass them in prompt_args."
             )
         return self.renderer.render(self.prompt, args)
 
     def validate_args(self, args: Mapping[str, Any] | None = None) -> list[str]:
-        """Give the names of the variables that `args` lacks, sorted; empty when it can be rendered."""
+        """Return the names of the variables that `args` lacks, sorted."""
         return sorted(self.template_vars.difference(args or ()))
 
     # --- the answer ---------------------------------------------------------------------------------------------------------
 
     def parse(self, content: str, **runtime_args: Any) -> dict[str, Any]:  # noqa: ANN401 - the parser's own arguments
-        """Read an answer into what stands in `message.parsed`.
+        """Return what stands in `message.parsed`.
 
-        With a parser, what it found and the text as `raw`. With a format alone, the JSON object of the answer, defaults included (`value`
-        holds what is no object). With neither, nothing.
+        With a parser: what it found, and the text as `raw`. With a format alone: the JSON object of the answer, defaults
+        included. With neither: nothing.
 
         Raises:
-            ParseError: The answer does not hold to the format, or lacks what the parser must find.
+            ParseError: The answer does not fit the format, or lacks what the parser requires.
         """
         if self.parser is None:
             return {} if self.answer is None else self.answer.parse(content)
@@ -135,11 +157,11 @@ class Prompt:
         return parse_with(self.parser, content, runtime_args)
 
     def read(self, content: str | Message, **runtime_args: Any) -> Any:  # noqa: ANN401 - the format's type, the parser's arguments
-        """Read an answer for a program: an instance of the format's type, or what the parser found, or the text when there is neither.
+        """Return an answer for a program: an instance of the format's type, what the parser found, or the text.
 
         Args:
-            content: The answer, or the message that holds it.
-            runtime_args: What the parser takes besides.
+            content: The answer, or the message that contains it.
+            runtime_args: Further arguments of the parser.
 
         Raises:
             ParseError: As for `parse`.
@@ -150,41 +172,26 @@ class Prompt:
         return text if self.answer is None else self.answer.read(text)
 
     def on_exception(self, session: object) -> Prompt:
-        """Give the prompt that asks the model to repair its answer; it takes `error_message`.
-
-        Raises:
-            InvalidPrompt: The handler gave no prompt.
-        """
-        return said_by(self.handler, "on_exception", self, session)
+        """Return the prompt that asks the model to repair its answer; it takes `error_message`."""
+        return handled(self.handler, "on_exception", self, session)
 
     def on_interrupt(self, session: object) -> Prompt:
-        """Give the prompt that brings the results of tools; it takes `call_results`.
-
-        Raises:
-            InvalidPrompt: The handler gave no prompt.
-        """
-        return said_by(self.handler, "on_interrupt", self, session)
+        """Return the prompt around tool results; it takes `call_results`."""
+        return handled(self.handler, "on_interrupt", self, session)
 
     def on_interrupt_final(self, session: object) -> Prompt:
-        """Give the prompt that asks for the answer, no more tools being allowed.
+        """Return the prompt that asks for the final answer without more tools."""
+        return handled(self.handler, "on_interrupt_final", self, session)
 
-        Raises:
-            InvalidPrompt: The handler gave no prompt.
-        """
-        return said_by(self.handler, "on_interrupt_final", self, session)
-
-    # --- others made of it --------------------------------------------------------------------------------------------------
+    # --- derived prompts ----------------------------------------------------------------------------------------------------
 
     def resolve(self, runtime: FunctionFinder) -> Prompt:
-        """Give the prompt with functions in the place of references, callables and tactics; this one stays as it is.
-
-        Args:
-            runtime: What the references are looked up in.
+        """Return the prompt with functions in place of references, callables and tactics; the original does not change.
 
         Raises:
-            UnknownTool: A reference leads nowhere; the error has close matches.
+            NotFound: A reference leads nowhere; the error has close matches.
             Ambiguous: A bare name fits functions of several namespaces.
-            InvalidInput: Two functions have the same name, or a declaration differs from the registered function it names.
+            InvalidInput: Two functions have the same name, or a declaration differs from the registered function of its name.
         """
         functions = runtime.functions_of(self)
         if functions == self.function_list:
@@ -194,22 +201,22 @@ class Prompt:
         return found
 
     def extend(self, *, path: str = "", **overrides: Any) -> Prompt:  # noqa: ANN401 - fields of a prompt
-        """Derive a prompt that differs in the fields given.
+        """Derive a prompt that differs in the given fields.
 
         Raises:
-            InvalidPrompt: No path of its own is given.
+            InvalidInput: It has no path of its own, or a field has the wrong type.
         """
         if not path:
-            raise InvalidPrompt(f"A prompt derived from {self.path!r} needs a path of its own.")
+            raise InvalidInput(f"A prompt derived from {self.path!r} needs a path of its own.")
         return replace(self, path=path, **overrides)
 
     @property
     def is_temporary(self) -> bool:
-        """Whether it stands for plain text that was said, and carries no contract."""
+        """Whether it stands for plain text that was said, without parser, tools or handler."""
         return isinstance(self.renderer, VerbatimRenderer) and self.path.startswith(_TEMPORARY)
 
     def info_dict(self) -> dict[str, Any]:
-        """Give what identifies the prompt, as JSON values: for logs and comparisons, not for rebuilding it."""
+        """Return what identifies the prompt, as JSON values for logs and comparisons."""
         return {
             "path": self.path,
             "prompt_hash": sha256(self.prompt.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_DIGITS],
@@ -222,50 +229,48 @@ class Prompt:
         }
 
 
-_TEMPORARY = "__temp_prompt_"
-
-
 def temporary_prompt(text: str) -> Prompt:
-    """Make the prompt that stands for plain text: nothing in it is a variable, and it has no tools and no parser."""
+    """Return the prompt that stands for plain text: nothing in it is a variable, and it has no tools and no parser."""
     digits = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:6]
-    return Prompt(path=f"{_TEMPORARY}{digits}", prompt=text, renderer=_VERBATIM)
+    return verbatim_prompt(f"{_TEMPORARY}{digits}", text)
 
 
-def _text(value: object, what: str) -> None:
-    if not isinstance(value, str):
-        raise InvalidPrompt(f"The {what} of a prompt is text, not a {type(value).__name__}.")
+def verbatim_prompt(path: str, text: str) -> Prompt:
+    """Return a prompt that says a text as it is: a brace in it means nothing."""
+    return Prompt(path=path, prompt=text, renderer=_VERBATIM)
 
 
-def _frozen(value: Mapping[str, Any] | None, path: str, what: str) -> FrozenDict:
-    if value is None:
+def _frozen(prompt: Prompt, name: str) -> FrozenDict:
+    given: object = getattr(prompt, name)
+    if given is None:
         return EMPTY
-    if not isinstance(value, Mapping):
-        raise InvalidPrompt(f"{what} of the prompt {path!r} is a {type(value).__name__}, not a mapping.")
+    if not isinstance(given, Mapping):
+        raise InvalidInput(f"{name} of the prompt {prompt.path!r} is a {type(given).__name__}, not a mapping.")
     changes: list[Change] = []
-    found = freeze(dict(value), what, changes)
+    found = freeze(dict(given), name, changes)
     if changes:
-        raise InvalidPrompt(f"{changes[0].place} of the prompt {path!r} is no JSON value.")
+        raise InvalidInput(f"{changes[0].place} of the prompt {prompt.path!r} is not a JSON value.")
     return FrozenDict(found)
 
 
-def _listed(value: object, path: str, what: str) -> tuple[Any, ...]:
-    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Sequence):
-        raise InvalidPrompt(f"{what} of the prompt {path!r} is a {type(value).__name__}, not a list.")
-    return tuple(value)
+def _listed(prompt: Prompt, name: str) -> tuple[Any, ...]:
+    given: object = getattr(prompt, name)
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sequence):
+        raise InvalidInput(f"{name} of the prompt {prompt.path!r} is a {type(given).__name__}, not a list.")
+    return tuple(given)
 
 
-def _handler(given: Handler | type[Handler] | None) -> Handler:
-    if given is None:
-        return _HANDLER
-    return given() if isinstance(given, type) else given
-
-
-def _format(given: object) -> Format | None:
-    return given if given is None or isinstance(given, Format) else Format(given)
+def _handler(prompt: Prompt) -> Handler:
+    given = prompt.handler
+    made: Handler = _HANDLER if given is None else given() if isinstance(given, type) else given
+    for method in ("on_exception", "on_interrupt", "on_interrupt_final"):
+        if not callable(getattr(made, method, None)):
+            raise InvalidInput(f"The handler of the prompt {prompt.path!r} has no method {method}.")
+    return made
 
 
 def _name(thing: object, attribute: str) -> str:
-    """Name a function, a server or a reference to one."""
+    """Return the name of a function, a server, or a reference to one."""
     if isinstance(thing, str):
         return thing
     if isinstance(thing, Mapping):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Generic, TypeVar
 
@@ -16,41 +16,37 @@ _Thing = TypeVar("_Thing")
 class Registry(Generic[_Thing]):
     """Things by key. A key is `name`, or `namespace:name`."""
 
-    def __init__(self, missing: Callable[..., NotFound]) -> None:
-        """Begin empty.
-
-        Args:
-            missing: The error for a key that is not there.
-        """
+    def __init__(self, kind: str) -> None:
+        """Create an empty registry of one `kind` of thing, as errors name it."""
         self._things: dict[str, _Thing] = {}
-        self._missing = missing
+        self._kind = kind
 
     def put(self, name: str, thing: _Thing, namespace: str = "", *, overwrite: bool = False) -> str:
-        """Register a thing, and give its key.
+        """Register a thing and return its key.
 
         Raises:
-            InvalidInput: There is no name, or the key is taken and `overwrite` is false.
+            InvalidInput: The name is empty, or the key is taken and `overwrite` is false.
         """
         if not name:
-            raise InvalidInput(f"{thing!r} has no name to be registered under.")
+            raise InvalidInput(f"{thing!r} has no name.")
         key = f"{namespace}:{name}" if namespace else name
         if not overwrite and key in self._things:
-            raise InvalidInput(f"{key!r} is registered already.", hint="Pass overwrite=True to replace it.")
+            raise InvalidInput(f"{key!r} is already registered.", hint="Pass overwrite=True to replace it.")
         self._things[key] = thing
         return key
 
     def find(self, key: str, *namespaces: str) -> _Thing | None:
-        """Give the thing with this key: as it stands, then in each of the namespaces; None when there is none."""
+        """Return the thing with this key, looked up as it is and then in each namespace, or None."""
         for each in (key, *(f"{namespace}:{key}" for namespace in namespaces if namespace)):
             if each in self._things:
                 return self._things[each]
         return None
 
     def get(self, key: str, *namespaces: str) -> _Thing:
-        """Give the thing with this key: as it stands, then in each of the namespaces.
+        """Return the thing with this key, looked up as `find` does.
 
         Raises:
-            NotFound: There is none, as the registry's own error; `close` has the keys that look like it.
+            NotFound: There is none; `close` has similar keys.
         """
         found = self.find(key, *namespaces)
         if found is None:
@@ -58,7 +54,7 @@ class Registry(Generic[_Thing]):
         return found
 
     def only(self, name: str) -> _Thing | None:
-        """Give the one thing that has this name in any namespace; None when there is none.
+        """Return the one thing that has this name in any namespace, or None.
 
         Raises:
             Ambiguous: There are several.
@@ -69,20 +65,20 @@ class Registry(Generic[_Thing]):
         return self._things[keys[0]] if keys else None
 
     def lacking(self, key: str, others: Iterable[str] = ()) -> NotFound:
-        """Make the error for a key that is not there; `others` are keys elsewhere that could have been meant."""
-        return self._missing(key, close=_close(key, (*self._things, *others)))
+        """Return the error for an unknown key. `others` are keys of other registries that could have been meant."""
+        return NotFound(key, what=self._kind, close=_close(key, (*self._things, *others)))
 
     def key_of(self, thing: _Thing) -> str | None:
-        """Give the key under which this very thing is registered, or None."""
+        """Return the key under which this very thing is registered, or None."""
         return next((key for key, known in self._things.items() if known is thing), None)
 
     def keys(self) -> tuple[str, ...]:
-        """Give all keys, sorted."""
+        """Return all keys, sorted."""
         return tuple(sorted(self._things))
 
 
 def _close(name: str, known: Iterable[str]) -> list[str]:
-    """Give the known keys that look like this one, also by their last part alone, at most a handful."""
+    """Return similar keys, also those that are similar in their last part."""
     known = sorted(known)
     near = get_close_matches(name, known)
     tail = _tail(name)

@@ -1,12 +1,11 @@
-"""The runtime: what names mean. Two runtimes know nothing of each other."""
+"""The runtime: what names mean. Two runtimes are independent of each other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from palaver.errors import InvalidInput, NotFound, UnknownPolicy, UnknownPrompt, UnknownTactic, UnknownTool
+from palaver.errors import InvalidInput
 from palaver.messages.frozen import FrozenDict
 from palaver.prompts.prompt import Prompt
 from palaver.prompts.registry import Registry
@@ -19,10 +18,10 @@ _Invoker = TypeVar("_Invoker", bound=Callable[..., Any])
 
 
 class ToolSource(Protocol):
-    """What can be offered as a tool without being a function: a tactic, an agent."""
+    """What can be offered as a tool without being a function: a tactic."""
 
     def as_function(self, tool: str = "", *, runtime: Any = None) -> Function:  # noqa: ANN401 - a runtime
-        """Give the function: the one called `tool`, or the only one."""
+        """Return the function: the one called `tool`, or the only one."""
         ...
 
 
@@ -30,26 +29,25 @@ _Tactic = TypeVar("_Tactic", bound=ToolSource)
 
 
 class Runtime:
-    """What names mean: the prompts, tools, tactics, context managers, configurations and invokers that others refer to.
+    """What names mean: prompts, tools, tactics, context managers, configurations and invokers that others refer to.
 
-    A key is `name`, or `namespace:name`. A key without a namespace is looked up as it stands, then in the default one. Nothing here is
-    global: the default runtime is one like any other, used where none is named. Registering happens while a program starts; from then on
-    any thread may read.
+    A key is `name` or `namespace:name`. A key without a namespace is looked up as it is, then in the default one. Programs
+    register while they start; after that any thread may read. The default runtime is used where none is named.
     """
 
     def __init__(self, default_namespace: str = "") -> None:
         self.default_namespace = default_namespace
-        self._prompts: Registry[Prompt] = Registry(UnknownPrompt)
-        self._tools: Registry[Function] = Registry(UnknownTool)
-        self._tactics: Registry[Any] = Registry(UnknownTactic)
-        self._managers: Registry[type] = Registry(UnknownPolicy)
-        self._configs: Registry[Mapping[str, Any]] = Registry(partial(NotFound, what="configuration"))
-        self._invokers: Registry[Callable[..., Any]] = Registry(partial(NotFound, what="invoker"))
+        self._prompts: Registry[Prompt] = Registry("prompt")
+        self._tools: Registry[Function] = Registry("tool")
+        self._tactics: Registry[Any] = Registry("tactic")
+        self._managers: Registry[type] = Registry("policy")
+        self._configs: Registry[Mapping[str, Any]] = Registry("configuration")
+        self._invokers: Registry[Callable[..., Any]] = Registry("invoker")
 
     # --- prompts ------------------------------------------------------------------------------------------------------------
 
     def register_prompt(self, prompt: Prompt, overwrite: bool = True, namespace: str = "") -> str:  # noqa: FBT001, FBT002 - a public signature
-        """Register a prompt under its path, and give its key.
+        """Register a prompt under its path and return its key.
 
         Raises:
             InvalidInput: The key is taken and `overwrite` is false.
@@ -57,19 +55,19 @@ class Runtime:
         return self._prompts.put(prompt.path, prompt, namespace, overwrite=overwrite)
 
     def get_prompt(self, path: str) -> Prompt:
-        """Give the prompt with this key.
+        """Return the prompt with this key.
 
         Raises:
-            UnknownPrompt: There is none; `close` has the keys that look like it.
+            NotFound: There is none; `close` has similar keys.
         """
         return self._prompts.get(path, self.default_namespace)
 
     def key_of(self, prompt: Prompt) -> str:
-        """Give the key under which this very prompt is registered; its own path when it is not."""
+        """Return the key under which this very prompt is registered, or its own path."""
         return self._prompts.key_of(prompt) or prompt.path
 
     def prompts(self) -> tuple[str, ...]:
-        """Give the keys of all registered prompts, sorted."""
+        """Return the keys of all registered prompts, sorted."""
         return self._prompts.keys()
 
     # --- tools --------------------------------------------------------------------------------------------------------------
@@ -77,12 +75,12 @@ class Runtime:
     def register_tool(
         self, tool: Function | Callable[..., Any], *, name: str = "", namespace: str = "", overwrite: bool = False
     ) -> Function:
-        """Register a function under its name, and give it back, so that this serves as a decorator.
+        """Register a function under its name and return it, so that this serves as a decorator.
 
         Args:
             tool: The function; a plain callable becomes one as with `@tool`.
             name: Another name for references; the model still calls it by its own.
-            namespace: Where, such as `research.tools`.
+            namespace: The namespace, such as `research.tools`.
             overwrite: Whether to replace what has the key.
 
         Raises:
@@ -93,19 +91,18 @@ class Runtime:
         return function
 
     def get_tool(self, ref: str, namespace: str = "") -> Function:
-        """Give the function that a reference means.
+        """Return the function that a reference means.
 
         Args:
-            ref: `pkg.tools:name`; `pkg:name`, which looks into `pkg.tools` too; a bare `name`, which is looked for in `namespace`, in the
-                default namespace, and then wherever only one function has it; or a tactic's name, with `#tool` for one of its methods.
-            namespace: Where the one who refers to it stands.
+            ref: `pkg.tools:name`; `pkg:name`, which is also looked up in `pkg.tools`; a bare `name`, looked up in `namespace`,
+                in the default namespace, and then wherever only one function has it; or a tactic's name, with `#tool` for
+                one of its methods.
+            namespace: The namespace of whoever refers to it.
 
         Raises:
-            UnknownTool: There is none; `close` has references that look like it.
+            NotFound: There is none; `close` has similar references.
             Ambiguous: A bare name fits functions of several namespaces.
         """
-        if not isinstance(ref, str):
-            raise InvalidInput(f"{ref!r} is no reference to a tool.", hint="Give a function or a reference to one.")
         found = self._tool(ref, namespace)
         if found is not None:
             return found
@@ -126,24 +123,25 @@ class Runtime:
         return self._tools.find(f"{package}.tools:{name}") if colon else self._tools.only(name)
 
     def _near(self, namespace: str, room: str) -> tuple[str, ...]:
-        """Give the namespaces in which a name without one is looked for, the nearest first."""
+        """Return the namespaces in which a bare name is looked up, the nearest first."""
         package = namespace.partition(".")[0]
         homes = (namespace, f"{package}.{room}" if package else "", package, self.default_namespace)
         return tuple(dict.fromkeys(filter(None, homes)))
 
     def tools(self) -> tuple[str, ...]:
-        """Give the keys of all registered tools, sorted."""
+        """Return the keys of all registered tools, sorted."""
         return self._tools.keys()
 
     def functions_of(self, prompt: Prompt) -> tuple[Function, ...]:
-        """Give the functions of a prompt: references looked up, callables and tactics made into functions, declarations linked.
+        """Return the functions of a prompt: references resolved, callables and tactics converted, declarations linked.
 
-        A function without an implementation gets that of the registered function of the very same name; without one it stays a declaration.
+        A function without implementation gets that of the registered function of the same name; otherwise it stays a
+        declaration.
 
         Raises:
-            UnknownTool: A reference leads nowhere.
+            NotFound: A reference leads nowhere.
             Ambiguous: A bare name fits functions of several namespaces.
-            InvalidInput: Two have the same name; a declaration differs from the registered function; or something is no tool.
+            InvalidInput: Two have the same name, a declaration differs from the registered function, or something is not a tool.
         """
         namespace = self.key_of(prompt).rpartition(":")[0]
         return tuple(Toolbox(self._function(each, namespace) for each in prompt.function_list))
@@ -157,86 +155,78 @@ class Runtime:
             function: Function = given.as_function(runtime=self)
             return function
         if not callable(given):
-            raise InvalidInput(
-                f"{given!r} is no tool.", hint="Give a function, a tactic, or a reference to one of them."
-            )
+            raise InvalidInput(f"{given!r} is not a tool.", hint="Pass a function, a tactic, or a reference to one.")
         return Function.from_callable(given)
 
     def _linked(self, declared: Function, namespace: str) -> Function:
-        """Bind a declaration to the registered function of its name, if there is one that takes what is declared."""
+        """Return a declaration with the implementation of the registered function of its name, if there is one.
+
+        Raises:
+            InvalidInput: That one accepts other arguments.
+        """
         known = self._tool(declared.name, namespace)
         if known is None or known.function is None:
             return declared
         if known.name != declared.name or known.properties.keys() != declared.properties.keys():
+            ours, theirs = (", ".join(each.properties) or "nothing" for each in (declared, known))
             raise InvalidInput(
-                f"The declaration of {declared.name!r} takes {_listed(declared)}, the registered function {known.name!r} {_listed(known)}.",
-                hint="Make them the same, or give one another name.",
+                f"The declaration of {declared.name!r} takes {ours}, the registered function {known.name!r} {theirs}.",
+                hint="Make them the same, or rename one.",
             )
-        linked: Function = declared.extend(function=known.function)
-        return linked
+        return declared.extend(function=known.function)
 
     # --- tactics ------------------------------------------------------------------------------------------------------------
 
     def register_tactic(
         self, tactic: _Tactic, *, name: str = "", namespace: str = "", overwrite: bool = False
     ) -> _Tactic:
-        """Register a tactic, a class or an object, under its `tactic_type` or `name`, and give it back.
+        """Register a tactic, a class or an object, under its `tactic_type` or `name`, and return it.
 
         Raises:
             InvalidInput: It has no name, or the key is taken and `overwrite` is false.
         """
         own = name or getattr(tactic, "tactic_type", None) or getattr(tactic, "name", None)
-        if not isinstance(own, str) or not own:
-            raise InvalidInput(
-                f"{getattr(tactic, '__name__', tactic)} has no name to be registered under.",
-                hint="Set the class attribute `tactic_type`, or `name`, to a string.",
-            )
-        self._tactics.put(own, tactic, namespace, overwrite=overwrite)
+        self._tactics.put(_required(own, tactic, "tactic_type"), tactic, namespace, overwrite=overwrite)
         return tactic
 
     def get_tactic(self, name: str) -> Any:  # noqa: ANN401 - a class or an object of a room above
-        """Give the tactic of this name.
+        """Return the tactic of this name.
 
         Raises:
-            UnknownTactic: There is none; `close` has the names that look like it.
+            NotFound: There is none; `close` has similar names.
         """
         return self._tactics.get(name, *self._near("", "tactics"))
 
     def tactic_key(self, tactic: object) -> str | None:
-        """Give the key under which this very tactic is registered, or None."""
+        """Return the key under which this very tactic is registered, or None."""
         return self._tactics.key_of(tactic)
 
     def tactics(self) -> tuple[str, ...]:
-        """Give the keys of all registered tactics, sorted."""
+        """Return the keys of all registered tactics, sorted."""
         return self._tactics.keys()
 
     # --- context managers ---------------------------------------------------------------------------------------------------
 
     def register_context_manager(self, manager: _Manager, overwrite: bool = True) -> _Manager:  # noqa: FBT001, FBT002 - a public signature
-        """Register a context manager class under its `name`, and give the class back, so that this serves as a decorator.
+        """Register a context manager class under its `name` and return the class, so that this serves as a decorator.
 
         Raises:
             InvalidInput: The class has no name, or the name is taken and `overwrite` is false.
         """
-        name = getattr(manager, "name", None)
-        if not isinstance(name, str) or not name:
-            raise InvalidInput(
-                f"{getattr(manager, '__name__', manager)} has no name to be registered under.",
-                hint="Set the class attribute `name` to a string.",
-            )
+        name = _required(getattr(manager, "name", None), manager, "name")
         self._managers.put(name, manager, overwrite=overwrite)
         return manager
 
     def get_context_manager(self, name: str) -> type:
-        """Give the context manager class of this name.
+        """Return the context manager class of this name.
 
         Raises:
-            UnknownPolicy: There is none; `close` has the names that look like it.
+            NotFound: There is none; `close` has similar names.
         """
         return self._managers.get(name)
 
     def context_managers(self) -> tuple[str, ...]:
-        """Give the names of all registered context managers, sorted."""
+        """Return the names of all registered context managers, sorted."""
         return self._managers.keys()
 
     # --- configurations and invokers ----------------------------------------------------------------------------------------
@@ -244,7 +234,7 @@ class Runtime:
     def register_config(
         self, name: str, config: Mapping[str, Any], *, namespace: str = "", overwrite: bool = False
     ) -> str:
-        """Register a configuration of agents, JSON values of which a copy is kept, and give its key. A tactic's is looked for under its name.
+        """Register a configuration of agents, JSON values that are copied, and return its key. A tactic uses that of its name.
 
         Raises:
             InvalidInput: The key is taken and `overwrite` is false.
@@ -252,19 +242,19 @@ class Runtime:
         return self._configs.put(name, FrozenDict(config), namespace, overwrite=overwrite)
 
     def get_config(self, name: str) -> Mapping[str, Any]:
-        """Give the configuration with this key, read-only.
+        """Return the configuration with this key, read-only.
 
         Raises:
-            NotFound: There is none; `close` has the keys that look like it.
+            NotFound: There is none; `close` has similar keys.
         """
         return self._configs.get(name, self.default_namespace)
 
     def configs(self) -> tuple[str, ...]:
-        """Give the keys of all registered configurations, sorted."""
+        """Return the keys of all registered configurations, sorted."""
         return self._configs.keys()
 
     def register_invoker(self, name: str, builder: _Invoker, *, overwrite: bool = False) -> _Invoker:
-        """Register what builds an invoker of a configuration, and give it back.
+        """Register what builds an invoker from a configuration, and return it.
 
         Raises:
             InvalidInput: The name is taken and `overwrite` is false.
@@ -273,34 +263,38 @@ class Runtime:
         return builder
 
     def get_invoker(self, name: str) -> Callable[..., Any]:
-        """Give what builds the invoker of this name.
+        """Return what builds the invoker of this name.
 
         Raises:
-            NotFound: There is none; `close` has the names that look like it.
+            NotFound: There is none; `close` has similar names.
         """
         return self._invokers.get(name)
 
     def invokers(self) -> tuple[str, ...]:
-        """Give the names of all registered invokers, sorted."""
+        """Return the names of all registered invokers, sorted."""
         return self._invokers.keys()
 
 
-def _listed(function: Function) -> str:
-    return ", ".join(function.properties) or "nothing"
+def _required(name: object, thing: object, attribute: str) -> str:
+    if isinstance(name, str) and name:
+        return name
+    raise InvalidInput(
+        f"{getattr(thing, '__name__', thing)} has no name to register.", hint=f"Set the class attribute {attribute!r}."
+    )
 
 
 class _Default:
-    """Holds the one runtime that is used where none is named."""
+    """Holds the runtime that is used where none is named."""
 
     runtime: ClassVar[Runtime] = Runtime()
 
 
 def get_default_runtime() -> Runtime:
-    """Give the runtime that is used where none is named."""
+    """Return the runtime that is used where none is named."""
     return _Default.runtime
 
 
 def set_default_runtime(runtime: Runtime) -> Runtime:
-    """Put another runtime in its place, and give the one before."""
+    """Replace the default runtime and return the one before."""
     before, _Default.runtime = _Default.runtime, runtime
     return before

@@ -1,12 +1,12 @@
-"""Tools: declared to a model by a schema, run with arguments that were checked, answered whatever happens."""
+"""Tools: declared to a model by a schema, called with checked arguments, answered whatever happens."""
 
 from palaver.tools.batch import execute_all
-from palaver.tools.context import CallContext, Progress
+from palaver.tools.calls import CallContext, Ending, Progress, ToolOutcome, ToolReply
+from palaver.tools.execution import execute, refuse
 from palaver.tools.function import Function, ToolFunction, labelled, tool
-from palaver.tools.outcome import Ending, ToolOutcome, ToolReply
-from palaver.tools.running import execute, refuse
 from palaver.tools.servers import MCP
 from palaver.tools.toolbox import Toolbox
+from palaver.tools.workers import run_in_worker
 
 __all__ = [
     "MCP",
@@ -22,5 +22,6 @@ __all__ = [
     "execute_all",
     "labelled",
     "refuse",
+    "run_in_worker",
     "tool",
 ]

@@ -1,4 +1,4 @@
-"""Running the calls of one response: side by side where they may, each told of as soon as it is done."""
+"""Running the calls of one response side by side, each reported as soon as it has its outcome."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ from functools import partial
 import anyio
 
 from palaver.messages import FunctionCall, ToolCallContent
-from palaver.tools.context import CallContext
+from palaver.tools.calls import CallContext, ToolOutcome
+from palaver.tools.execution import OnOutcome, OnStart, execute
 from palaver.tools.function import Function
-from palaver.tools.outcome import ToolOutcome
-from palaver.tools.running import OnOutcome, OnStart, execute
 from palaver.tools.toolbox import Toolbox
 
 __all__ = ["execute_all"]
 
 
-async def execute_all(  # noqa: PLR0913 - what one call takes, and what makes them a batch
+async def execute_all(  # noqa: PLR0913 - what one call takes, and what makes a batch of them
     toolbox: Toolbox,
     calls: Sequence[ToolCallContent],
     *,
@@ -29,110 +28,99 @@ async def execute_all(  # noqa: PLR0913 - what one call takes, and what makes th
 ) -> tuple[ToolOutcome, ...]:
     """Answer the calls of one response.
 
-    A call of an `exclusive` function waits for those before it and holds back those after it. A call that repeats one before it in the
-    same response waits for that one's answer.
+    An `exclusive` call waits for those before it and delays those after it. A call that repeats one before it in the same
+    response waits for its answer. `on_start` and `on_outcome` are awaited one at a time.
 
     Args:
-        toolbox: The tools there are.
+        toolbox: The tools.
         calls: The calls, in the order of the response.
         context: What tools may ask for.
-        earlier: The calls that were answered before in this agent call, oldest first.
-        on_start: Awaited before each effect, one at a time.
-        on_outcome: Told of each outcome when it is there, one at a time; a cancellation waits for it.
-        parallel: How many may run at a time, at least 1; 1 runs them in order.
+        earlier: The calls of this turn that have answers, oldest first.
+        on_start: Awaited before each effect; see `OnStart`.
+        on_outcome: Awaited with each outcome; see `OnOutcome`.
+        parallel: How many calls run at a time, at least 1.
 
     Returns:
         The outcomes, in the order of the calls.
 
     Raises:
-        BaseException: What `on_start` or `on_outcome` raised, after the calls still running were cancelled.
+        Exception: What `on_start` or `on_outcome` raised, after the calls that still ran were cancelled.
     """
-    batch = _Batch(
-        toolbox, calls, context, tuple(earlier), on_start, on_outcome, anyio.CapacityLimiter(max(1, parallel))
-    )
-    return await batch.run()
+    batch = _Batch(toolbox, calls, context, on_start, on_outcome)
+    room = anyio.CapacityLimiter(max(1, parallel))
+    async with anyio.create_task_group() as group:
+        for index in range(len(calls)):
+            group.start_soon(batch.answer, index, tuple(earlier), room, group.cancel_scope)
+    if batch.failure is not None:
+        raise batch.failure
+    return tuple(batch.outcomes[index] for index in range(len(calls)))
 
 
 class _Batch:
-    """The calls of one response, on their way."""
+    """The calls of one response while they run."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what `execute_all` was given
+    def __init__(
         self,
         toolbox: Toolbox,
         calls: Sequence[ToolCallContent],
         context: CallContext | None,
-        earlier: tuple[FunctionCall, ...],
         on_start: OnStart | None,
         on_outcome: OnOutcome | None,
-        room: anyio.CapacityLimiter,
     ) -> None:
+        self.outcomes: dict[int, ToolOutcome] = {}
+        self.failure: Exception | None = None
         self._toolbox = toolbox
-        self._calls = tuple(calls)
+        self._calls = calls
         self._context = context
-        self._earlier = earlier
         self._on_start = on_start
         self._on_outcome = on_outcome
-        self._room = room
-        self._seen = [FunctionCall.of(call) for call in self._calls]
-        self._done = [anyio.Event() for _ in self._calls]
-        self._outcomes: dict[int, ToolOutcome] = {}
+        self._seen = [FunctionCall.of(call) for call in calls]
+        self._done = [anyio.Event() for _ in calls]
         self._one_at_a_time = anyio.Lock()
-        self._failure: BaseException | None = None
 
-    async def run(self) -> tuple[ToolOutcome, ...]:
-        async with anyio.create_task_group() as group:
-            for index in range(len(self._calls)):
-                group.start_soon(self._answer, index, group.cancel_scope)
-        if self._failure is not None:
-            raise self._failure
-        return tuple(self._outcomes[index] for index in range(len(self._calls)))
-
-    async def _answer(self, index: int, batch: anyio.CancelScope) -> None:
-        """Answer one call once those it waits for are answered; a failure of the caller's own ends the batch."""
+    async def answer(
+        self, index: int, earlier: tuple[FunctionCall, ...], room: anyio.CapacityLimiter, scope: anyio.CancelScope
+    ) -> None:
+        """Answer one call after those it waits for. An exception of the caller's own ends the batch."""
         for before in self._waits_for(index):
             await self._done[before].wait()
-        async with self._room:
+        async with room:
             try:
-                await self._execute(index)
-            except anyio.get_cancelled_exc_class():
-                raise
-            except Exception as error:  # noqa: BLE001 - raised again by `run`, without the group that the tasks would wrap it in
-                self._failure = self._failure or error
-                batch.cancel()  # before the room is free: nothing more may begin
+                await execute(
+                    self._toolbox,
+                    self._calls[index],
+                    context=self._context,
+                    earlier=(*earlier, *self._seen[:index]),
+                    on_start=self._start,
+                    on_outcome=partial(self._keep, index),
+                )
+            except Exception as error:  # noqa: BLE001 - raised by `execute_all`, without the group that would wrap it
+                self.failure = self.failure or error
+                scope.cancel()  # before there is room again: nothing more may begin
                 return
         self._done[index].set()
-
-    async def _execute(self, index: int) -> None:
-        await execute(
-            self._toolbox,
-            self._calls[index],
-            context=self._context,
-            earlier=(*self._earlier, *self._seen[:index]),
-            on_start=self._start if self._on_start else None,
-            on_outcome=partial(self._keep, index),
-        )
-
-    async def _keep(self, index: int, call: ToolCallContent, outcome: ToolOutcome) -> None:
-        self._outcomes[index] = outcome
-        self._seen[index] = outcome.function_call
-        if self._on_outcome is not None:
-            async with self._one_at_a_time:
-                await self._on_outcome(call, outcome)
 
     async def _start(self, call: ToolCallContent, function: Function) -> None:
         if self._on_start is not None:
             async with self._one_at_a_time:
                 await self._on_start(call, function)
 
+    async def _keep(self, index: int, call: ToolCallContent, outcome: ToolOutcome) -> None:
+        self.outcomes[index], self._seen[index] = outcome, outcome.function_call
+        if self._on_outcome is not None:
+            async with self._one_at_a_time:
+                await self._on_outcome(call, outcome)
+
     def _waits_for(self, index: int) -> list[int]:
-        """Give the calls before this one that must be answered first."""
-        alone = self._is_exclusive(index)
-        own = self._toolbox.get(self._calls[index].name)
-        repeats = own is not None and not own.allow_repeat
+        """Return the calls before one that must be answered first."""
+        function = self._toolbox.get(self._calls[index].name)
+        repeats = function is not None and not function.allow_repeat
         return [
             before
             for before in range(index)
-            if alone or self._is_exclusive(before) or (repeats and self._seen[before].equals(self._seen[index]))
+            if self._is_exclusive(index)
+            or self._is_exclusive(before)
+            or (repeats and self._seen[before].equals(self._seen[index]))
         ]
 
     def _is_exclusive(self, index: int) -> bool:

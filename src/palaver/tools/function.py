@@ -1,11 +1,11 @@
-"""A tool as it is declared to a model, and the Python function behind it."""
+"""A tool: what a model is told of it, and the Python function that runs."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from typing import Any, Generic, ParamSpec, Self, TypeAlias, TypeVar, overload
 
@@ -13,23 +13,22 @@ from palaver.errors import InvalidInput
 from palaver.log import ToolSpec
 from palaver.messages import FunctionCall, ToolCallContent, thaw
 from palaver.messages.frozen import EMPTY, FrozenDict
-from palaver.tools.binding import Binding, Implementation, bind, check_importable
-from palaver.tools.context import CallContext
-from palaver.tools.docstrings import documented
-from palaver.tools.schemas import strict_obstacle
+from palaver.tools.calls import CallContext
+from palaver.tools.schemas import is_strict
+from palaver.tools.signature import Binding, Implementation, bind, read_signature
 
 __all__ = ["Availability", "Function", "Processor", "ToolFunction", "labelled", "tool"]
 
 MAX_BYTES = 10_000_000
-"""What one call may bring in, in bytes of UTF-8 and of media together; more is cut and said."""
+"""Bytes that one result may have, UTF-8 text and media together. Ten million is far more than any context window holds."""
 
 _FORBIDDEN = re.compile(r"[\s/:\\;%\x00-\x1f\x7f]")
 
 Processor: TypeAlias = Callable[[Any, FunctionCall], Any]
-"""Makes of what a function returned, and its call, what the model is told."""
+"""Turns what a function returned, and its call, into what the model reads."""
 
 Availability: TypeAlias = bool | str | Callable[..., bool | str]
-"""True, False, a reason why not; or a function that says one of these, of nothing or of the `CallContext`."""
+"""True, False or the reason why not; or a function that returns one of these, of no argument or of the `CallContext`."""
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -37,28 +36,30 @@ R = TypeVar("R")
 
 @dataclass(frozen=True)
 class Function:
-    r"""A tool: what a model is told of it, and how it is run. A value; `extend` derives another one.
+    r"""A tool: its declaration and how it runs. An immutable value; `extend` derives another one.
 
     Attributes:
-        name: What the model calls it by: no white space and none of `/ : \ ; %`.
+        name: What the model calls it: no white space and none of `/ : \ ; %`.
         description: What it does, for the model.
         properties: The JSON schema of each argument, by name.
         required: The names of the arguments that must be given.
-        parameters: The whole JSON schema of the arguments, in place of `properties` and `required`; it is made of them otherwise.
-        function: What runs, or None for a tool that is only declared: see `linked`.
-        additional_properties: Whether arguments beyond `properties` are taken.
-        strict: Whether to ask the provider that arguments hold to the schema, where the schema lets it.
-        processor: Makes of the result what the model is told; None for the result itself.
-        allow_repeat: Whether the same call may run again in one agent call, as polling needs.
-        idempotent: Whether running it twice does no more than running it once: after a crash it may run again, and it does not
-            change what another tool would say.
-        timeout: Seconds after which a call is given up; None for no limit.
-        needs_approval: Whether somebody must agree before it runs; or a function of the arguments that says so.
+        parameters: The whole JSON schema of the arguments; built of `properties` and `required` when not given.
+        function: The implementation, or None for a tool that is only declared.
+        additional_properties: Whether arguments beyond `properties` are accepted.
+        strict: Whether to ask the provider to enforce the schema, where the schema allows it.
+        processor: Turns the result into what the model reads; None for the result itself.
+        allow_repeat: Whether the same call may run again in one turn, as polling needs.
+        idempotent: Whether running it twice has the effect of running it once. After a crash it may run again, and it does
+            not change what another tool would return.
+        timeout: Seconds after which a call is abandoned; None for no limit.
+        needs_approval: Whether somebody must agree before it runs; or a function of the arguments that decides.
         available: Whether it may be used now; it stays declared either way.
-        exclusive: Whether nothing else of the same batch may run beside it.
-        isolated: Whether it runs in a process of its own, which can be killed and may die.
-        max_bytes: What one call may bring in; more is cut and said.
-        metadata: For the program: JSON values, a copy, read-only.
+        exclusive: Whether no other call of the same response may run beside it.
+        isolated: Whether it runs in a process of its own, which can be killed.
+        max_bytes: Bytes that one result may have; a longer one is cut and says so.
+        reads: The arguments that name a file the call reads.
+        writes: The arguments that name a file the call writes.
+        metadata: For the program: JSON values, copied and read-only.
     """
 
     name: str
@@ -79,34 +80,32 @@ class Function:
     exclusive: bool = False
     isolated: bool = False
     max_bytes: int = MAX_BYTES
+    reads: str | Sequence[str] = ()
+    writes: str | Sequence[str] = ()
     metadata: Mapping[str, Any] = EMPTY
     binding: Binding | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Check the declaration, and copy what could be changed from outside.
+        """Check the declaration, and copy what could change from outside.
 
         Raises:
-            InvalidInput: The name, the schema or a limit is none; or the function does not take the arguments declared.
+            InvalidInput: A field has a value of the wrong type, or the function does not accept the declared arguments.
         """
-        if not self.name or _FORBIDDEN.search(self.name):
-            raise InvalidInput(
-                f"A tool cannot be called {self.name!r}.",
-                hint="Use letters, digits, _ and -; providers take 64 of them.",
-            )
-        if self.timeout is not None and not self.timeout > 0:
-            raise InvalidInput(f"The timeout of {self.name!r} is {self.timeout!r}, not a number of seconds.")
+        _check_types(self)
         settle = functools.partial(object.__setattr__, self)
         schema = _schema(self)
         settle("parameters", schema)
         settle("properties", schema["properties"])
         settle("required", tuple(schema.get("required", ())))
         settle("metadata", FrozenDict(self.metadata))
+        settle("reads", _argument_names(self, "reads"))
+        settle("writes", _argument_names(self, "writes"))
         if self.function is None:
             settle("binding", None)
         elif self.binding is None or self.binding.function is not self.function:
             settle("binding", _bound(self, self.function))
         if self.isolated and self.function is not None:
-            check_importable(self.function)
+            _check_importable(self)
 
     @classmethod
     def from_callable(
@@ -116,35 +115,32 @@ class Function:
         prop_desc: Mapping[str, str] = EMPTY,
         **overrides: Any,  # noqa: ANN401 - fields of a function
     ) -> ToolFunction[P, R]:
-        """Make a tool of a Python callable: its name, docstring, parameters and their types say what it is.
+        """Build a tool from a Python callable, its types and its docstring.
 
         Args:
             function: A function, a method, a partial or an object with `__call__`, plain or async.
-            prop_desc: Descriptions of parameters, by name; they win over annotations and docstring.
-            **overrides: Fields of the tool that differ, such as `name` or `timeout`.
+            prop_desc: Descriptions by parameter; they win over those of the annotations.
+            **overrides: Fields of the tool, such as `name` or `timeout`.
 
         Raises:
-            InvalidInput: No JSON object can fill its parameters (`*args`, `**kwargs`, a type without a JSON schema), or a field is
-                not one.
+            InvalidInput: No JSON object can fill its parameters, or a field does not exist or has the wrong type.
         """
+        described: object = prop_desc
+        if not isinstance(described, Mapping) or not all(isinstance(each, str) for each in described.values()):
+            raise InvalidInput(f"prop_desc is {prop_desc!r}.", hint="Pass descriptions by parameter: {'city': '...'}.")
         if isinstance(function, ToolFunction):
             return function.extend(**overrides) if overrides else function
         _known(cls, overrides)
-        binding = bind(function)
-        described = documented(inspect.getdoc(function)).description if _has_own_docstring(function) else ""
-        stated = {
-            "name": _called(function),
-            "description": described,
-            "parameters": binding.schema(prop_desc),
-            **overrides,
-        }
-        return ToolFunction(**stated, function=function, binding=binding)
+        binding = read_signature(function)
+        doc = inspect.getdoc(function) if not isinstance(function, functools.partial) else None
+        stated = {"name": _called(function), "description": doc or "", "parameters": binding.schema(prop_desc)}
+        return ToolFunction(**{**stated, **overrides}, function=function, binding=binding)
 
     def extend(self, **overrides: Any) -> Self:  # noqa: ANN401 - fields of a tool
-        """Derive a tool that differs in the fields given.
+        """Derive a tool that differs in the given fields.
 
         Raises:
-            InvalidInput: One is no field of a tool.
+            InvalidInput: A field does not exist or has the wrong type.
         """
         _known(type(self), overrides)
         if {"properties", "required", "additional_properties"} & overrides.keys():
@@ -152,11 +148,11 @@ class Function:
         return replace(self, **overrides)
 
     def link_function(self, function: Implementation) -> Function:
-        """Give the implementation to this very tool, and give the tool back; `extend(function=…)` leaves this one as it is.
+        """Attach the implementation to this very tool and return the tool. `extend(function=...)` leaves the original alone.
 
         Raises:
             TypeError: It cannot be called.
-            InvalidInput: It does not take the arguments that are declared.
+            InvalidInput: It does not accept the declared arguments.
         """
         if not callable(function):
             raise TypeError(f"The implementation of {self.name!r} cannot be called: {function!r}.")
@@ -171,66 +167,67 @@ class Function:
 
     @property
     def spec(self) -> ToolSpec:
-        """What the log records of it, and what a request declares."""
-        return ToolSpec(name=self.name, description=self.description, parameters=self.parameters)
-
-    @property
-    def strict_obstacle(self) -> str:
-        """Why no provider can hold arguments to the schema; empty where one can."""
-        return strict_obstacle(self.parameters)
+        """What the log records of the tool, and what a request declares."""
+        return ToolSpec(
+            name=self.name,
+            description=self.description,
+            parameters=self.parameters,
+            reads=tuple(self.reads) or None,
+            writes=tuple(self.writes) or None,
+        )
 
     def to_tool(self) -> dict[str, Any]:
-        """Give the declaration in the form of chat completions; a copy. It claims to be strict only where that can hold."""
+        """Return the declaration as chat completions have it, a copy. It claims `strict` only where that can hold."""
         declaration = {
             "name": self.name,
             "description": self.description,
             "parameters": thaw(self.parameters),
-            "strict": self.strict and not self.strict_obstacle,
+            "strict": self.strict and is_strict(self.parameters),
         }
         return {"type": "function", "function": declaration}
 
     def unavailable(self, context: CallContext | None = None) -> str:
-        """Say why the tool may not be used now; empty when it may. Never raises: a check that fails is a reason."""
+        """Return why the tool may not be used now, or an empty text. A check that raises is a reason."""
         state: bool | str | Callable[..., bool | str] = self.available
         try:
             if callable(state):
                 wants = bool(inspect.signature(state).parameters)
                 state = state(context or CallContext()) if wants else state()
-        except Exception as error:  # noqa: BLE001 - the program's own check; a tool is not run on a doubt
-            return f"whether it may be used could not be found out ({type(error).__name__})"
+        except Exception as error:  # noqa: BLE001 - the program's own check
+            return f"its availability check raised {type(error).__name__}"
         return state if isinstance(state, str) else "" if state else "it is switched off for now"
 
     def approval_needed(self, call: ToolCallContent) -> bool:
-        """Say whether somebody must agree before this call runs. Never raises: a check that fails means yes."""
+        """Return whether somebody must agree before this call runs. A check that raises means yes."""
         if not callable(self.needs_approval):
-            return bool(self.needs_approval)
+            return self.needs_approval
         try:
             return bool(self.needs_approval(call.args))
-        except Exception:  # noqa: BLE001 - the program's own check; on a doubt somebody is asked
+        except Exception:  # noqa: BLE001 - the program's own check
             return True
 
 
 @dataclass(frozen=True, repr=False)
 class ToolFunction(Function, Generic[P, R]):
-    """A Python function that is a tool, and can still be called as what it is."""
+    """A Python function that is a tool and can still be called as a function."""
 
     def __post_init__(self) -> None:
-        """Look like the function to whoever inspects it."""
+        """Check as any tool, and look like the function."""
         super().__post_init__()
         if self.function is not None:
-            for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+            for name in functools.WRAPPER_ASSIGNMENTS:
                 if hasattr(self.function, name):
                     object.__setattr__(self, name, getattr(self.function, name))
             object.__setattr__(self, "__wrapped__", self.function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Call the function itself: nothing is validated, nothing is turned into a result."""
+        """Call the function itself, without checks."""
         if self.function is None:
             raise TypeError(f"The tool {self.name!r} has no implementation.")
         result: R = self.function(*args, **kwargs)
         return result
 
-    def __get__(self, instance: object, owner: type | None = None) -> Any:  # noqa: ANN401 - itself, with its instance
+    def __get__(self, instance: object, owner: type | None = None) -> ToolFunction[..., R]:
         """Bind to an instance, as a method does."""
         if instance is None or self.binding is None or not self.binding.is_method or self.function is None:
             return self
@@ -238,7 +235,7 @@ class ToolFunction(Function, Generic[P, R]):
         return replace(self, function=method, binding=replace(self.binding, function=method, is_method=False))
 
     def __repr__(self) -> str:
-        """Show what is declared."""
+        """Show the declaration."""
         return f"<tool {self.name}({', '.join(self.properties)})>"
 
 
@@ -246,37 +243,61 @@ class ToolFunction(Function, Generic[P, R]):
 def tool(function: Callable[P, R], /) -> ToolFunction[P, R]: ...
 @overload
 def tool(
-    *,
+    description: str = ...,
     prop_desc: Mapping[str, str] = ...,
     **overrides: Any,  # noqa: ANN401 - fields of a function
 ) -> Callable[[Callable[P, R]], ToolFunction[P, R]]: ...
 
 
 def tool(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
+    description: Callable[..., Any] | str | None = None,
     prop_desc: Mapping[str, str] = EMPTY,
     **overrides: Any,
 ) -> Any:
-    """Make a tool of the function below: `@tool`, or `@tool(description=…, prop_desc={…}, timeout=…)`.
+    """Turn the function below into a tool: `@tool`, or `@tool(description=..., prop_desc={...}, timeout=...)`.
 
-    The result is a `Function`, and can be called like the function it was made of.
+    The result is a `Function` and can still be called as the function it was.
 
     Raises:
         InvalidInput: As for `Function.from_callable`.
     """
-    if function is not None:
-        return Function.from_callable(function)
-    return functools.partial(Function.from_callable, prop_desc=prop_desc, **overrides)
+    if callable(description):
+        return Function.from_callable(description)
+    stated = {**overrides, **({} if description is None else {"description": description})}
+    return functools.partial(Function.from_callable, prop_desc=prop_desc, **stated)
 
 
 def labelled(result: Any, call: FunctionCall) -> str:  # noqa: ANN401 - whatever was returned
-    """Name the call in its result, for models that lose track of which result is whose: a processor."""
+    """Return a result that names its call, for models that confuse parallel results. Use it as a processor."""
     return f"Return of calling function {call.name} with arguments {thaw(call.arguments)}:\n---\n{result}\n---\n"
 
 
-# --- the declaration ---------------------------------------------------------------------------------------------------
+# --- checking the declaration ----------------------------------------------------------------------------------------------
+
+_TYPES: Mapping[str, type | tuple[type, ...]] = {
+    "name": str,
+    "description": str,
+    **dict.fromkeys(("properties", "parameters", "metadata"), Mapping),
+    **dict.fromkeys(("additional_properties", "strict", "allow_repeat", "idempotent", "exclusive", "isolated"), bool),
+    "max_bytes": int,
+    "available": (bool, str, Callable),  # type: ignore[dict-item] # a type for isinstance
+    "needs_approval": (bool, Callable),  # type: ignore[dict-item] # the same
+}
+
+
+def _check_types(function: Function) -> None:
+    for name, kind in _TYPES.items():
+        if not isinstance(getattr(function, name), kind):
+            raise InvalidInput(
+                f"{name} of the tool {function.name!r} is {getattr(function, name)!r}, which has the wrong type."
+            )
+    if not function.name or _FORBIDDEN.search(function.name):
+        raise InvalidInput(
+            f"A tool cannot be called {function.name!r}.", hint="Use letters, digits, _ and -, at most 64 of them."
+        )
+    seconds: object = function.timeout
+    if seconds is not None and not (isinstance(seconds, int | float) and seconds > 0):
+        raise InvalidInput(f"The timeout of {function.name!r} is {seconds!r}.", hint="Give seconds above 0, or None.")
 
 
 def _schema(function: Function) -> FrozenDict:
@@ -286,48 +307,62 @@ def _schema(function: Function) -> FrozenDict:
         if not function.additional_properties:
             schema["additionalProperties"] = False
     if schema.get("type", "object") != "object":
-        raise InvalidInput(f"The parameters of {function.name!r} are of type {schema['type']!r}, not of an object.")
+        raise InvalidInput(f"The parameters of {function.name!r} have the type {schema['type']!r}, not 'object'.")
     properties = schema.get("properties", {})
     if not isinstance(properties, Mapping) or not all(isinstance(each, Mapping | bool) for each in properties.values()):
         raise InvalidInput(f"The properties of {function.name!r} are not JSON schemas by name.")
     missing = [name for name in schema.get("required", ()) if name not in properties]
     if missing and schema.get("additionalProperties") is False:
-        raise InvalidInput(f"{function.name!r} requires {missing[0]!r}, which is none of its properties.")
+        raise InvalidInput(f"{function.name!r} requires {missing[0]!r}, which is not among its properties.")
     return FrozenDict({**schema, "type": "object", "properties": properties})
 
 
+def _argument_names(function: Function, which: str) -> tuple[str, ...]:
+    given = getattr(function, which)
+    names = (given,) if isinstance(given, str) else tuple(given)
+    unknown = [name for name in names if name not in function.properties]
+    if unknown:
+        raise InvalidInput(f"{which} of the tool {function.name!r} names {unknown[0]!r}, which is not an argument.")
+    return names
+
+
 def _bound(declared: Function, function: Implementation) -> Binding:
-    """Read an implementation, and hold it to what is declared.
+    """Return the binding of an implementation that accepts what is declared.
 
     Raises:
-        InvalidInput: It misses an argument that is declared, or needs one that is not.
+        InvalidInput: It lacks an argument that is declared, or requires one that is not.
     """
-    binding = bind(function, open_ended=True)
-    taken = {each.name for each in binding.parameters}
-    needed = {each.name for each in binding.parameters if each.required}
-    extra = sorted(needed - declared.properties.keys())
+    binding = bind(function)
+    extra = sorted(binding.required - declared.properties.keys())
     if extra:
-        raise InvalidInput(f"The implementation of {declared.name!r} needs {extra[0]!r}, which is not declared.")
-    untaken = sorted(declared.properties.keys() - taken)
-    if untaken and not binding.takes_more:
-        raise InvalidInput(f"The implementation of {declared.name!r} does not take {untaken[0]!r}, which is declared.")
+        raise InvalidInput(f"The implementation of {declared.name!r} requires {extra[0]!r}, which is not declared.")
+    lacking = sorted(declared.properties.keys() - {each.name for each in binding.parameters})
+    if lacking and not binding.open_ended:
+        raise InvalidInput(
+            f"The implementation of {declared.name!r} does not accept {lacking[0]!r}, which is declared."
+        )
     return binding
 
 
-def _known(kind: type[Function], overrides: Mapping[str, Any]) -> None:
+def _known(kind: type[Function], overrides: Iterable[str]) -> None:
     names = {each.name for each in fields(kind) if each.init} - {"binding"}
-    unknown = sorted(overrides.keys() - names)
+    unknown = sorted(set(overrides) - names)
     if unknown:
-        raise InvalidInput(f"A tool has no {unknown[0]!r}.", hint=f"It has: {', '.join(sorted(names))}.")
+        raise InvalidInput(f"A tool has no field {unknown[0]!r}.", hint=f"Fields: {', '.join(sorted(names))}.")
 
 
 def _called(function: Any) -> str:  # noqa: ANN401 - any callable
-    inner = function
-    while isinstance(inner, functools.partial):
-        inner = inner.func
-    return str(getattr(inner, "__name__", type(inner).__name__))
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _has_own_docstring(function: object) -> bool:
-    """Leave out what Python says of a partial, or an instance's class says of the class."""
-    return not isinstance(function, functools.partial)
+def _check_importable(function: Function) -> None:
+    qualname = getattr(function.function, "__qualname__", "<object>")
+    if "<" in qualname:
+        raise InvalidInput(
+            f"{qualname} cannot be isolated: another process cannot import it.",
+            hint="Define it at the top of a module.",
+        )
+    if function.processor is not None:
+        raise InvalidInput(f"The isolated tool {function.name!r} has a processor.", hint="Process the result in it.")

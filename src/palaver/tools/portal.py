@@ -1,11 +1,7 @@
-"""The synchronous face: one event loop in a thread of its own for the whole process, in which every synchronous call runs.
+"""Synchronous calls of asynchronous functions: one event loop in a thread of its own for the whole process.
 
-It begins with the first call and ends with the main thread: connections that providers keep open live in it, so it may not come and go
-with each call. Callers in threads with a running loop of their own (a notebook, a server) wait like any others: their loop stands still
-meanwhile, which is what the asynchronous methods are for.
-
-A callback of a turn (a parser, a listener, an approver) runs in the loop itself. A synchronous call made there gets a loop of its own beside
-it, for the length of the call: the one it stands in cannot go on before the callback is back.
+The loop starts with the first call and ends with the main thread; the connections that providers keep open live in it. A
+synchronous call inside a callback of a turn, which runs in that loop, gets a loop of its own for as long as it takes.
 """
 
 from __future__ import annotations
@@ -13,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, TypeVar
@@ -23,84 +20,62 @@ __all__ = ["run_sync", "shut_down"]
 
 T = TypeVar("T")
 
-
 _PATIENCE = 3
-"""Interruptions after which a caller is let go of, whatever its call is doing: a callback that hangs in the loop hears of none of them."""
+"""Interruptions (Ctrl-C) after which a caller is released although its call does not end: a callback may block the loop."""
 
-_LOOPS = threading.local()
-"""Whether this thread is one of our loops."""
+_THREAD = threading.local()
+"""`loop` is set in the threads of our loops."""
 
-_ASIDE: ContextVar[bool] = ContextVar("palaver_aside", default=False)
-"""Whether this call was made beside a loop that waits for it, as its threads know too."""
-
-
-class _Outcome:
-    """How a call in the portal ended. An exception of any kind is carried, so that none ends the portal."""
-
-    def __init__(self) -> None:
-        self.done = threading.Event()
-        self.value: Any = None
-        self.error: BaseException | None = None
-
-    async def run(self, function: Callable[[], Awaitable[Any]]) -> None:
-        _LOOPS.ours = True
-        try:
-            self.value = await function()
-        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
-            self.error = error
-        finally:
-            self.done.set()
+_INSIDE: ContextVar[bool] = ContextVar("palaver_in_portal", default=False)
+"""Whether the caller waits inside one of our loops; its worker threads know it too."""
 
 
-class _Face:
-    """The portal of this process, and who uses it."""
+class _Portal:
+    """The portal of this process and the number of calls in it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._process = os.getpid()
+        self._calls = 0
         self._portal: BlockingPortal | None = None
         self._opened: AbstractContextManager[BlockingPortal] | None = None
-        self._process = os.getpid()
-        self._given_up: list[AbstractContextManager[BlockingPortal] | None] = []
-        self._users = 0
+        self._abandoned: list[object] = []
 
-    def enter(self) -> BlockingPortal:
-        """Give the portal; it stays at least until `leave`."""
-        if self._process != os.getpid():
-            self._forget()
+    def __enter__(self) -> BlockingPortal:
+        """Return the portal, started if necessary; it lives at least until the call leaves."""
+        if (
+            self._process != os.getpid()
+        ):  # forked: the parent's thread does not exist here, so its portal must not be ended
+            self._abandoned.append(self._opened)
+            self._lock, self._process, self._calls = threading.Lock(), os.getpid(), 0
+            self._portal = self._opened = None
         with self._lock:
             if self._portal is None:
                 self._opened = start_blocking_portal(name="palaver")
                 self._portal = self._opened.__enter__()
-                threading.Thread(target=self._watch, name="palaver-watch", daemon=True).start()
-            self._users += 1
+                threading.Thread(target=self._end_with_main_thread, name="palaver-watch", daemon=True).start()
+            self._calls += 1
             return self._portal
 
-    def _forget(self) -> None:
-        """Begin anew in a process that was forked off: the parent's portal has no thread here, so that it must never be ended either."""
-        self._lock = threading.Lock()
-        self._given_up.append(self._opened)
-        self._portal, self._opened, self._users, self._process = None, None, 0, os.getpid()
-
-    def leave(self) -> None:
-        """Let go of the portal; behind the end of the main thread the last one ends it."""
+    def __exit__(self, *_error: object) -> None:
         with self._lock:
-            self._users -= 1
-            last = self._users == 0
+            self._calls -= 1
+            last = self._calls == 0
         if last and not threading.main_thread().is_alive():
             self.stop()
 
-    def _watch(self) -> None:
-        """End the portal with the main thread: the interpreter waits for its worker threads, and they wait for it."""
+    def _end_with_main_thread(self) -> None:
+        """End the portal after the main thread: the interpreter waits for its worker threads, and they wait for it."""
         threading.main_thread().join()
-        if self._users == 0:
+        if self._calls == 0:
             self.stop()
 
-    def give_up(self, portal: BlockingPortal) -> None:
-        """Leave a portal that hangs to itself: the next call begins another one. It is kept, for whoever dropped it would wait for it."""
+    def abandon(self, portal: BlockingPortal) -> None:
+        """Leave a blocked portal alone; the next call starts another one. It is kept: ending it would wait for it."""
         with self._lock:
             if self._portal is portal:
-                self._given_up.append(self._opened)
-                self._portal, self._opened = None, None
+                self._abandoned.append(self._opened)
+                self._portal = self._opened = None
 
     def stop(self) -> None:
         """End the portal and its threads."""
@@ -110,59 +85,51 @@ class _Face:
             opened.__exit__(None, None, None)
 
 
-_FACE = _Face()
+_PORTAL = _Portal()
 
 
 def run_sync(function: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine function to its end, and give what it gives.
+    """Run a coroutine function to its end and return its result.
 
-    What interrupts the caller (Ctrl-C) cancels it and waits until it has come to its end: nothing goes on behind the caller's back. A
-    caller that is interrupted three times is let go of all the same.
+    An interruption (Ctrl-C) cancels it and waits for its end, so that nothing continues unseen.
     """
-    outcome = _Outcome()
-    if _ASIDE.get() or getattr(_LOOPS, "ours", False):
-        _run_aside(outcome, function)
-    else:
-        portal = _FACE.enter()
+    if not (_INSIDE.get() or getattr(_THREAD, "loop", False)):
+        with _PORTAL as portal:
+            return _run_in(portal, function)
+    token = _INSIDE.set(True)
+    try:
+        with start_blocking_portal(name="palaver inner") as portal:
+            return _run_in(portal, function)
+    finally:
+        _INSIDE.reset(token)
+
+
+def _run_in(portal: BlockingPortal, function: Callable[[], Awaitable[T]]) -> T:
+    done: Future[T] = Future()
+    interruptions: list[BaseException] = []
+    task = portal.start_task_soon(_settle, done, function)
+    while not done.done() and len(interruptions) < _PATIENCE:
         try:
-            _run_in(portal, outcome, function)
-        finally:
-            _FACE.leave()
-    if outcome.error is not None:
-        raise outcome.error
-    value: T = outcome.value
-    return value
+            done.exception()
+        except BaseException as error:  # noqa: BLE001 - raised below, when the call has ended or is abandoned
+            interruptions.append(error)
+            task.cancel()
+    if not done.done():
+        _PORTAL.abandon(portal)
+    if interruptions:
+        raise interruptions[0]
+    return done.result(0)
 
 
-def _run_in(portal: BlockingPortal, outcome: _Outcome, function: Callable[[], Awaitable[Any]]) -> None:
-    """Run a call in a portal, and wait for it as long as the caller has patience."""
-    interrupted: list[BaseException] = []
+async def _settle(done: Future[Any], function: Callable[[], Awaitable[Any]]) -> None:
+    """Run a call and keep how it ended: an exception of any kind would end the portal."""
+    _THREAD.loop = True
     try:
-        future = portal.start_task_soon(outcome.run, function)
-        while not outcome.done.is_set() and len(interrupted) < _PATIENCE:
-            try:
-                if interrupted:
-                    future.cancel()
-                outcome.done.wait(1.0)  # not for ever: a signal just before it would be noticed only at its end
-            except BaseException as error:  # noqa: BLE001 - raised below, when the call has ended or is given up
-                interrupted.append(error)
-    finally:
-        if not outcome.done.is_set():  # wherever the interruption came: the next call must not wait behind this one
-            _FACE.give_up(portal)
-    if interrupted:
-        raise interrupted[0]
-
-
-def _run_aside(outcome: _Outcome, function: Callable[[], Awaitable[Any]]) -> None:
-    """Run a call in a loop of its own, while the loop that the caller stands in stands still."""
-    token = _ASIDE.set(True)
-    try:
-        with start_blocking_portal(name="palaver aside") as portal:
-            _run_in(portal, outcome, function)
-    finally:
-        _ASIDE.reset(token)
+        done.set_result(await function())
+    except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
+        done.set_exception(error)
 
 
 def shut_down() -> None:
-    """End the loop and its thread now; the next synchronous call begins another one. Not to be called while one runs."""
-    _FACE.stop()
+    """End the event loop of synchronous calls and its thread. The next synchronous call starts another one."""
+    _PORTAL.stop()

@@ -1,191 +1,271 @@
-"""The JSON schema of a tool's arguments, in the form in which it is declared: what Pydantic writes, without what no model needs.
+"""JSON schemas of tools and answers: how a type is declared to a model, and whether a value is valid.
 
-Objects are closed, because an argument that a tool would silently ignore is a mistake the model should hear of; references are
-resolved where that is short; a tagged union is an `anyOf`; titles, which only repeat the names, are gone.
+A schema may come from anywhere, an MCP server included, so checking is bounded: patterns run in pydantic-core's linear-time
+engine, a value follows at most `_MOST_REFERENCES` references, and nothing is ever fetched.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from contextlib import suppress
+from contextvars import ContextVar
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import Any, NamedTuple, TypeAlias
 
-from palaver.messages import canonical_json, thaw
+from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-__all__ = ["Schema", "declared", "resolve", "strict_obstacle"]
+from palaver.errors import InvalidInput
+from palaver.messages import FrozenDict, thaw
+
+__all__ = ["Schema", "Violation", "close_objects", "is_strict", "require_checkable", "violations"]
 
 Schema: TypeAlias = Mapping[str, Any]
 
 _NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-_INLINED_BYTES = 8_000
-"""A schema that grows beyond this when its references are resolved keeps them; it is sent with every request."""
-
-
-def declared(schema: Schema) -> dict[str, Any]:
-    """Give what is declared to a model, of a schema as Pydantic writes it."""
-    plain: dict[str, Any] = _tidy(thaw(schema))
-    if "$defs" not in plain:
-        return plain
-    whole = _inlined(plain, plain, ())
-    whole.pop("$defs", None)
-    if _refers(whole):
-        used = {name: thing for name, thing in plain["$defs"].items() if _is_recursive(name, plain)}
-        whole["$defs"] = {name: _inlined(thing, plain, (name,)) for name, thing in used.items()}
-    return whole if len(canonical_json(whole)) <= max(_INLINED_BYTES, len(canonical_json(plain))) else plain
-
-
-def resolve(schema: Any, root: Schema) -> Any:  # noqa: ANN401 - a schema, an object or a truth value
-    """Follow a local reference to what it names; a schema without one is given back, and one that leads nowhere allows everything."""
-    seen: set[str] = set()
-    while isinstance(schema, Mapping) and "$ref" in schema:
-        reference = str(schema["$ref"])
-        if reference in seen:
-            return True
-        seen.add(reference)
-        target: Any = root
-        for step in reference.removeprefix("#").split("/")[1:]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            target = target.get(name) if isinstance(target, Mapping) else None
-        rest = {key: value for key, value in schema.items() if key != "$ref"}
-        if not isinstance(target, Mapping):
-            return rest if target is None else target
-        schema = {**target, **rest} if rest else target
-    return schema
-
-
 _VALUES = frozenset({"default", "const", "enum", "examples"})
-_NOISE = frozenset({"title", "discriminator"})
+_NOT_CHECKED = ("unevaluatedProperties", "unevaluatedItems", "$dynamicRef")
+_MOST_REFERENCES = 100_000
+"""References that one check follows. A recursive schema needs about one for each node of the value; more is an attack."""
+_LONGEST = 300
+"""Characters of one violation: it quotes the value."""
 
 
-def _tidy(schema: Any) -> Any:  # noqa: ANN401 - any part of a schema
-    if isinstance(schema, list):
-        return [_tidy(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    out = {word: _tidy_value(word, value) for word, value in schema.items() if word not in _NOISE}
-    if "discriminator" in schema and "oneOf" in out:
+class Violation(NamedTuple):
+    """One way in which a value breaks its schema.
+
+    Attributes:
+        place: Where, from the root: `filters[0].name`; empty for the root itself.
+        message: What is wrong there.
+        missing: The name of the member that is missing, or empty.
+    """
+
+    place: str
+    message: str
+    missing: str = ""
+
+    def __str__(self) -> str:
+        """Return one line."""
+        return f"{self.place}: {self.message}" if self.place else self.message
+
+
+# --- declaring ---------------------------------------------------------------------------------------------------------
+
+
+def close_objects(schema: Schema) -> dict[str, Any]:
+    """Return a schema as Pydantic writes it with its objects closed and without titles.
+
+    A closed object makes a model's misspelt argument an error. A tagged union becomes an `anyOf`, and a reference with a
+    description beside it stands in an `anyOf` of its own: OpenAI's strict mode accepts nothing else.
+    """
+    plain: dict[str, Any] = _tidy(thaw(schema))
+    return plain
+
+
+def _tidy(part: Any) -> Any:  # noqa: ANN401 - any part of a schema
+    if isinstance(part, list):
+        return [_tidy(each) for each in part]
+    if not isinstance(part, dict):
+        return part
+    out = {word: _tidy_word(word, value) for word, value in part.items() if word not in {"title", "discriminator"}}
+    if "discriminator" in part and "oneOf" in out:
         out["anyOf"] = out.pop("oneOf")
+    if "$ref" in out and len(out) > 1:
+        out = {"anyOf": [{"$ref": out.pop("$ref")}], **out}
     if out.get("type") == "object" and "properties" in out:
         out.setdefault("additionalProperties", False)
     return out
 
 
-def _tidy_value(word: str, value: Any) -> Any:  # noqa: ANN401 - any part of a schema
+def _tidy_word(word: str, value: Any) -> Any:  # noqa: ANN401 - any part of a schema
     if word in _NAMED and isinstance(value, dict):
         return {name: _tidy(each) for name, each in value.items()}
     return value if word in _VALUES else _tidy(value)
 
 
-def _references(schema: Any) -> Iterator[str]:  # noqa: ANN401 - any part of a schema
-    if isinstance(schema, Mapping):
-        if isinstance(schema.get("$ref"), str):
-            yield schema["$ref"]
-        for word, value in schema.items():
-            if word != "$defs":
-                yield from _references(value)
-    elif isinstance(schema, list):
-        for each in schema:
-            yield from _references(each)
+_STRICT_WORDS = frozenset({
+    "type", "anyOf", "$ref", "$defs", "enum", "const", "properties", "required", "additionalProperties", "items", "description",
+    "title", "pattern", "format", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems",
+    "maxItems",
+})  # fmt: skip
 
 
-def _refers(schema: Schema) -> bool:
-    return next(_references(schema), None) is not None
+def is_strict(schema: Schema) -> bool:
+    """Return whether OpenAI's strict mode accepts a schema: every object closed, every property required, known keywords.
 
-
-def _is_recursive(name: str, root: Schema) -> bool:
-    """Tell whether a definition leads back to itself."""
-    seen: set[str] = set()
-    waiting = [name]
-    while waiting:
-        for reference in _references(root["$defs"].get(waiting.pop(), {})):
-            target = reference.removeprefix("#/$defs/")
-            if target == name:
-                return True
-            if target not in seen:
-                seen.add(target)
-                waiting.append(target)
-    return False
-
-
-def _inlined(schema: Any, root: Schema, within: tuple[str, ...]) -> Any:  # noqa: ANN401 - any part of a schema
-    """Put definitions in the place of references to them, except where they lead back to themselves."""
-    if isinstance(schema, list):
-        return [_inlined(each, root, within) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    out = {word: _inlined(value, root, within) for word, value in schema.items() if word != "$defs"}
-    name = str(out.get("$ref", "")).removeprefix("#/$defs/")
-    if "$ref" not in out or name not in root["$defs"]:
-        return out
-    rest = {word: value for word, value in out.items() if word != "$ref"}
-    if _is_recursive(name, root):
-        # OpenAI: «$ref cannot have keywords {'description'}»; beside an anyOf they may stand
-        return {"anyOf": [{"$ref": out["$ref"]}], **rest} if rest else out
-    return {**_inlined(root["$defs"][name], root, (*within, name)), **rest}
-
-
-# --- what a provider can hold a model to -------------------------------------------------------------------------------
-
-_NOT_STRICT = (
-    "allOf", "oneOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties",
-    "propertyNames", "minProperties", "maxProperties", "unevaluatedProperties", "contains", "minContains", "maxContains",
-    "uniqueItems", "prefixItems", "default",
-)  # fmt: skip
-_SAYS_WHAT = ("type", "anyOf", "$ref", "enum", "const")
-_LEVELS = 10
-_PROPERTIES = 5_000
-
-
-def strict_obstacle(schema: Schema) -> str:
-    """Say why a provider could not hold arguments to a schema, or give an empty text when it can.
-
-    The rules are OpenAI's, the narrowest: every object closed and all its properties required, no keyword outside the subset, at
-    most 10 levels and 5,000 properties (developers.openai.com/api/docs/guides/structured-outputs, supported schemas).
+    Source: developers.openai.com/api/docs/guides/structured-outputs, "Supported schemas".
     """
-    if schema.get("type") != "object" or "anyOf" in schema or "enum" in schema:
-        return "the schema is not that of one object"
-    return _obstacle(schema, 1, [0])
+    return schema.get("type") == "object" and "anyOf" not in schema and _strict(schema)
 
 
-def _obstacle(schema: Any, level: int, properties: list[int]) -> str:  # noqa: ANN401 - any part of a schema
-    if not isinstance(schema, Mapping):
-        return "a part of it allows everything" if schema is True else ""
-    why = _own_obstacle(schema, properties) if level <= _LEVELS else f"it has more than {_LEVELS} levels"
-    parts = _parts(schema)
-    return why or next((why for each, deeper in parts if (why := _obstacle(each, level + deeper, properties))), "")
+def _strict(part: object) -> bool:
+    if not isinstance(part, Mapping) or not part.keys() <= _STRICT_WORDS:
+        return False
+    if not {"type", "anyOf", "$ref", "enum", "const"} & part.keys():
+        return False
+    if part.get("type") == "object" and part.get("additionalProperties") is not False:
+        return False
+    if part.get("properties", {}).keys() - set(part.get("required", ())):
+        return False
+    if part.get("type") == "array" and "items" not in part:
+        return False
+    inside = [*part.get("properties", {}).values(), *part.get("$defs", {}).values(), *part.get("anyOf", ())]
+    return all(map(_strict, [*inside, *([part["items"]] if "items" in part else [])]))
 
 
-def _own_obstacle(schema: Schema, properties: list[int]) -> str:
-    found = next((word for word in _NOT_STRICT if word in schema), "")
-    if found:
-        return f"it uses {found}"
-    if not any(word in schema for word in _SAYS_WHAT):
-        return "a part of it allows everything"
-    if "array" in _types(schema) and "items" not in schema:
-        return "an array does not say what its items are"
-    return _object_obstacle(schema, properties) if "object" in _types(schema) else ""
+# --- checking ----------------------------------------------------------------------------------------------------------
 
 
-def _types(schema: Schema) -> tuple[Any, ...]:
-    named = schema.get("type", ())
-    return tuple(named) if isinstance(named, list | tuple) else (named,)
+def violations(schema: Schema, value: object) -> list[Violation]:
+    """Return what is wrong with a JSON value, nothing when it is valid. Never raises.
+
+    A schema that is itself invalid, and a pattern that the linear engine does not support, allow everything.
+    """
+    frozen = FrozenDict(schema)
+    if not _is_schema(frozen):
+        return []
+    jsonschema = import_module("jsonschema")
+    followed = _FOLLOWED.set([0])
+    try:
+        errors = _validator(frozen).iter_errors(value)
+        return [_violation(jsonschema.exceptions.best_match([error])) for error in errors]
+    except RecursionError:
+        return [Violation("", "the value is nested too deep")]
+    except _TooManyReferencesError:
+        return [Violation("", "the schema is too complex to check this value")]
+    finally:
+        _FOLLOWED.reset(followed)
 
 
-def _object_obstacle(schema: Schema, properties: list[int]) -> str:
-    names = set(schema.get("properties", {}))
-    properties[0] += len(names)
-    if schema.get("additionalProperties") is not False:
-        return "an object in it is open"
-    if names - set(schema.get("required", [])):
-        return "a property in it is optional"
-    return f"it has more than {_PROPERTIES} properties" if properties[0] > _PROPERTIES else ""
+def require_checkable(schema: Schema) -> None:
+    """Raise unless everything that a schema says can be checked.
+
+    Raises:
+        InvalidInput: It is not a JSON schema (draft 2020-12), a reference leads nowhere, or a pattern or keyword is not supported.
+    """
+    jsonschema = import_module("jsonschema")
+    try:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except jsonschema.exceptions.SchemaError as error:
+        raise InvalidInput(
+            f"The format is not a JSON schema: {error.json_path}: {error.message[:_LONGEST]}."
+        ) from error
+    except RecursionError as error:
+        raise InvalidInput("The format is nested too deep to be a JSON schema.") from error
+    resolver = _validator(FrozenDict(schema))._resolver  # noqa: SLF001 - the library has no public look-up
+    for word, value in _words(schema):
+        patterns = (value,) if word == "pattern" else value if word == "patternProperties" else ()
+        bad = next((pattern for pattern in patterns if _matcher(pattern) is None), None)
+        if word in _NOT_CHECKED:
+            raise InvalidInput(f"The format uses {word}, which cannot be checked.", hint="Say it in other keywords.")
+        if bad is not None:
+            raise InvalidInput(f"The format has the pattern {bad!r}, which the linear-time engine does not support.")
+        if word == "$ref":
+            _require_target(resolver, value)
 
 
-def _parts(schema: Schema) -> Iterator[tuple[Any, int]]:
-    """Give the schemas directly inside, and how many levels deeper each lies."""
-    for word in ("properties", "$defs", "definitions"):
-        for each in schema.get(word, {}).values():
-            yield each, 1 if word == "properties" else 0
-    if "items" in schema:
-        yield schema["items"], 1
-    for each in schema.get("anyOf", ()):
-        yield each, 0
+def _require_target(resolver: Any, reference: str) -> None:  # noqa: ANN401 - jsonschema's
+    try:
+        resolver.lookup(reference)
+    except Exception as error:  # the library raises several kinds
+        raise InvalidInput(f"The format has the reference {reference!r}, which leads nowhere.") from error
+
+
+def _words(part: object) -> Iterator[tuple[str, Any]]:
+    """Yield the keywords of a schema and of the schemas in it, with their values."""
+    if isinstance(part, list | tuple):
+        for each in part:
+            yield from _words(each)
+    elif isinstance(part, Mapping):
+        for word, value in part.items():
+            if word not in _VALUES:
+                yield word, value
+                yield from _words(tuple(value.values()) if word in _NAMED and isinstance(value, Mapping) else value)
+
+
+def _violation(error: Any) -> Violation:  # noqa: ANN401 - jsonschema's
+    message = error.message if len(error.message) <= _LONGEST else f"{error.message[:_LONGEST]}…"
+    required = error.validator_value if error.validator == "required" else ()
+    missing = next((name for name in required if message.startswith(f"{name!r} ")), "")
+    return Violation(error.json_path.removeprefix("$").removeprefix("."), message, missing)
+
+
+class _TooManyReferencesError(Exception):
+    """A check follows more references than any honest schema needs."""
+
+
+_FOLLOWED: ContextVar[list[int]] = ContextVar("palaver_references_followed")
+
+
+@lru_cache(maxsize=256)
+def _is_schema(schema: FrozenDict) -> bool:
+    jsonschema = import_module("jsonschema")
+    try:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except (jsonschema.exceptions.SchemaError, RecursionError):
+        return False
+    return True
+
+
+def _validator(schema: FrozenDict) -> Any:  # noqa: ANN401 - jsonschema's
+    return _kind()(schema, registry=import_module("referencing").Registry())  # its own registry fetches
+
+
+@cache
+def _kind() -> Any:  # noqa: ANN401 - a class of jsonschema's
+    """Return the validator class with bounded keywords in place of the library's own."""
+    jsonschema = import_module("jsonschema")
+    own = {"$ref": _ref, "pattern": _pattern, "patternProperties": _by_pattern, "additionalProperties": _additional}
+    ignored = dict.fromkeys(_NOT_CHECKED, lambda *_: ())
+    return jsonschema.validators.extend(jsonschema.Draft202012Validator, {**own, **ignored})
+
+
+def _invalid(message: str) -> Any:  # noqa: ANN401 - jsonschema's
+    return import_module("jsonschema").ValidationError(message)
+
+
+def _ref(validator: Any, target: str, instance: Any, schema: Any) -> Iterator[Any]:  # noqa: ANN401 - jsonschema's
+    followed = _FOLLOWED.get()
+    followed[0] += 1
+    if followed[0] > _MOST_REFERENCES:
+        raise _TooManyReferencesError
+    with suppress(import_module("referencing").exceptions.Unresolvable):
+        yield from import_module("jsonschema").Draft202012Validator.VALIDATORS["$ref"](
+            validator, target, instance, schema
+        )
+
+
+def _pattern(_validator: Any, pattern: str, instance: Any, _schema: Any) -> Iterator[Any]:  # noqa: ANN401 - jsonschema's
+    if isinstance(instance, str) and not _matches(pattern, instance):
+        yield _invalid(f"{instance!r} does not match {pattern!r}")
+
+
+def _by_pattern(validator: Any, patterns: Any, instance: Any, _schema: Any) -> Iterator[Any]:  # noqa: ANN401 - jsonschema's
+    for pattern, inner in patterns.items() if isinstance(instance, dict) else ():
+        for name in [name for name in instance if _matches(pattern, name)]:
+            yield from validator.descend(instance[name], inner, path=name, schema_path=pattern)
+
+
+def _additional(validator: Any, inner: Any, instance: Any, schema: Any) -> Iterator[Any]:  # noqa: ANN401 - jsonschema's
+    known, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+    for name in instance if isinstance(instance, dict) else ():
+        if name in known or any(_matches(pattern, name) for pattern in patterns):
+            continue
+        if inner is False:
+            yield _invalid(f"{name!r} is not an expected property. Expected: {', '.join(known) or 'none'}")
+        else:
+            yield from validator.descend(instance[name], inner, path=name)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    matcher = _matcher(pattern)
+    return matcher is None or matcher.isinstance_python(text)
+
+
+@lru_cache(maxsize=256)
+def _matcher(pattern: str) -> SchemaValidator | None:
+    """Return a linear-time matcher for a pattern; None for one with look-around or back-references, which no such engine has."""
+    try:
+        return SchemaValidator(core_schema.str_schema(pattern=pattern))
+    except (SchemaError, TypeError):
+        return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -11,31 +12,28 @@ from palaver.errors import InvalidInput
 from palaver.log import ToolSpec
 from palaver.log.entries import Toolset
 from palaver.tools.function import Function
-from palaver.tools.names import without_clashes
 
-__all__ = ["Toolbox"]
+__all__ = ["Toolbox", "without_clashes"]
 
 
 class Toolbox:
-    """Functions by name, in the order in which they are declared to a model. Cannot change; `|` joins two."""
+    """Functions by name, in the order in which they are declared to a model. Immutable; `|` joins two."""
 
     __slots__ = ("_functions",)
 
     def __init__(self, functions: Iterable[Function | Callable[..., Any]] = ()) -> None:
-        """Take functions; plain callables become tools as with `@tool`.
+        """Collect functions. A plain callable becomes a tool as with `@tool`.
 
-        Tools of MCP servers whose name another tool has too get their server's label before it.
+        A tool of an MCP server whose name another tool has gets its server's label as a prefix.
 
         Raises:
-            InvalidInput: Two have the same name, or a callable cannot be a tool.
+            InvalidInput: Two tools have the same name, or a callable cannot be a tool.
         """
         found: dict[str, Function] = {}
         made = [each if isinstance(each, Function) else Function.from_callable(each) for each in functions]
         for each in without_clashes(made):
             if each.name in found:
-                raise InvalidInput(
-                    f"Two tools are called {each.name!r}.", hint="Give one another name: extend(name=…)."
-                )
+                raise InvalidInput(f"Two tools are called {each.name!r}.", hint="Rename one with extend(name=...).")
             found[each.name] = each
         self._functions: Mapping[str, Function] = MappingProxyType(found)
 
@@ -46,20 +44,20 @@ class Toolbox:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What the log records of each, in order; tools that are unavailable now are declared all the same."""
+        """What the log records of each tool, in order. An unavailable tool stays declared."""
         return tuple(each.spec for each in self)
 
     @property
     def toolset(self) -> Toolset:
-        """The entry that declares the tools from here on."""
+        """The log entry that declares these tools."""
         return Toolset(tools=self.specs)
 
     def get(self, name: str) -> Function | None:
-        """Give the tool of this name, or None."""
+        """Return the tool of this name, or None."""
         return self._functions.get(name)
 
     def close(self, name: str) -> tuple[str, ...]:
-        """Give the names that look like this one, the closest first, capitals aside."""
+        """Return similar names, the closest first; case does not matter."""
         by_folded = {each.casefold(): each for each in self._functions}
         return tuple(by_folded[each] for each in get_close_matches(name.casefold(), by_folded))
 
@@ -75,11 +73,17 @@ class Toolbox:
     def __contains__(self, name: object) -> bool:
         return name in self._functions
 
-    def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, Toolbox) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.names)
-
     def __repr__(self) -> str:
         return f"Toolbox({', '.join(self.names)})"
+
+
+def without_clashes(functions: Iterable[Function]) -> list[Function]:
+    """Return functions in which an MCP tool whose name occurs twice has its server's label as a prefix."""
+    given = list(functions)
+    times = Counter(each.name for each in given)
+    return [_prefixed(each) if times[each.name] > 1 else each for each in given]
+
+
+def _prefixed(function: Function) -> Function:
+    server = function.metadata.get("mcp")
+    return function.extend(name=f"{server['server']}_{function.name}") if server else function

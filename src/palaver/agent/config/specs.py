@@ -11,7 +11,7 @@ from typing import Any
 
 from palaver.agent.config.fields import FIELDS, check, renamed
 from palaver.agent.config.reading import Read, Steps, Where, read
-from palaver.errors import InvalidPrompt, NotFound
+from palaver.errors import InvalidInput, NotFound
 from palaver.messages.frozen import EMPTY, FrozenDict
 from palaver.prompts import Prompt
 
@@ -64,7 +64,7 @@ class AgentSpec:
             return None
         try:
             return Prompt(path=f"{self.name}/system", prompt=self.system_prompt)
-        except InvalidPrompt as error:
+        except InvalidInput as error:
             raise self.where.fault(self.path("system_prompt"), error.message, hint=error.hint) from error
 
 

@@ -8,7 +8,7 @@ from enum import Enum
 from threading import get_ident
 from typing import NamedTuple
 
-from palaver.errors import UnknownHandle, UnknownPrompt
+from palaver.errors import NotFound, UnknownHandle
 from palaver.ids import DialogId
 from palaver.log import NOTHING, Entry, Handle, Header, MessageEntry, Reader, Span, entry_at
 from palaver.messages import Role
@@ -193,6 +193,6 @@ def prompt_at(runtime: Runtime, path: str | None, *, depth: int = 3) -> Prompt |
     """Resolve the path that a dialog was left with; an unknown one is a warning, `depth` frames up."""
     try:
         return None if path is None else runtime.get_prompt(path)
-    except UnknownPrompt as error:
+    except NotFound as error:
         warnings.warn(f"The dialog was loaded without its prompt: {error}", UnknownPromptWarning, stacklevel=depth)
         return None

@@ -1,0 +1,140 @@
+"""The values around a tool call: what a function may ask for, what it may return, and what came of the call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, TypeAlias
+
+from palaver.messages import FunctionCall, ToolCallContent, ToolResultContent
+from palaver.messages.frozen import EMPTY
+
+__all__ = ["CallContext", "Ending", "Progress", "ToolOutcome", "ToolReply"]
+
+Ending: TypeAlias = Literal[
+    "done",
+    "failed",
+    "timeout",
+    "crashed",
+    "repeated",
+    "unknown_tool",
+    "arguments",
+    "unavailable",
+    "unlinked",
+    "refused",
+]
+"""How a call ended. The function ran only with the first four.
+
+`done`: it returned. `failed`: it raised, or reported an error. `timeout`: it was abandoned; its effect is unknown.
+`crashed`: its process died. `repeated`: the same call already has an answer. `unknown_tool`: no tool has the name.
+`arguments`: they are not valid. `unavailable`: the tool is switched off. `unlinked`: the tool has no implementation.
+`refused`: somebody denied it.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """A progress report of a running call.
+
+    Attributes:
+        call_id: The call.
+        tool: The tool's name.
+        message: What the tool is doing, for people; never sent to a model.
+        done: How much is done, in the tool's own units, or None.
+        total: How much there is to do, in the same units, or None.
+    """
+
+    call_id: str = ""
+    tool: str = ""
+    message: str = ""
+    done: float | None = None
+    total: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallContext:
+    """The surroundings of a call.
+
+    A function that annotates a parameter with this class receives one; the model never sees that parameter. An
+    isolated function receives one without `dialog`, `agent`, `deps` and listener: they cannot cross to a process.
+
+    Attributes:
+        call_id: The id of the call.
+        tool: The tool's name.
+        dialog: The dialog that holds the call.
+        agent: The agent that runs it.
+        deps: Whatever the program gives its tools: a database, a client, a user.
+        on_progress: Called with each progress report, in the event loop's thread; None when nobody listens.
+    """
+
+    call_id: str = ""
+    tool: str = ""
+    dialog: Any = None
+    agent: Any = None
+    deps: Any = None
+    on_progress: Callable[[Progress], None] | None = field(default=None, compare=False)
+    stop: threading.Event = field(default_factory=threading.Event, repr=False, compare=False)
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call was abandoned. A function in a thread should check this and return."""
+        return self.stop.is_set()
+
+    def emit_progress(self, message: str = "", done: float | None = None, total: float | None = None) -> None:
+        """Report progress. Does nothing after the call was abandoned."""
+        if self.on_progress is not None and not self.cancelled:
+            self.on_progress(Progress(call_id=self.call_id, tool=self.tool, message=message, done=done, total=total))
+
+    def of(self, call: ToolCallContent) -> CallContext:
+        """Return the context of one call: the same surroundings with its own id and stop flag."""
+        return replace(self, call_id=call.id, tool=call.name, stop=threading.Event())
+
+
+@dataclass(frozen=True, slots=True)
+class ToolReply:
+    """A result that says more than a plain value can.
+
+    Attributes:
+        content: What the model reads: any value a tool may return.
+        terminate: Whether the loop may stop without asking the model again, if every result of the batch agrees.
+        is_error: Whether the content reports an error.
+        metadata: For the program; never sent to a model.
+    """
+
+    content: Any = ""
+    terminate: bool = False
+    is_error: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolOutcome:
+    """What came of one call. Every call has one, whatever its tool did.
+
+    Attributes:
+        result: The block that answers the call.
+        function_call: The call with its outcome; later calls are compared with these to find repeats.
+        seconds: How long the call took, without waiting for other calls.
+        ending: How it ended.
+    """
+
+    result: ToolResultContent
+    function_call: FunctionCall
+    seconds: float = 0.0
+    ending: Ending = "done"
+
+    @property
+    def error(self) -> str | None:
+        """What went wrong, in words for the model, or None."""
+        return self.function_call.error_message
+
+    @property
+    def repeated(self) -> bool:
+        """Whether an earlier result answered the call."""
+        return self.ending == "repeated"
+
+    @property
+    def executed(self) -> bool:
+        """Whether the function ran, however that ended."""
+        return self.ending in {"done", "failed", "timeout", "crashed"}

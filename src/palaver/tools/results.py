@@ -1,0 +1,174 @@
+"""What a tool returned as what a model can read: text, JSON, images and sound, never more bytes than allowed."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, TypeAlias
+
+from pydantic_core import PydanticSerializationError, to_json
+
+from palaver.messages import AudioContent, ImageContent, Media, TextContent, ToolResultContent, UnknownContent
+from palaver.messages.frozen import EMPTY, freeze
+from palaver.messages.media import sniff
+from palaver.tools.calls import ToolReply
+
+__all__ = ["Result", "cut_text", "describe_error", "result_of"]
+
+Part: TypeAlias = TextContent | ImageContent | AudioContent | UnknownContent
+_BLOCKS = (TextContent, ImageContent, AudioContent, UnknownContent)
+_NOTHING = "(no output)"
+_ERROR_BYTES = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A result, ready to become a block. It can be pickled."""
+
+    content: str | tuple[Part, ...] = ""
+    is_error: bool = False
+    terminate: bool = False
+    metadata: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+
+    def block(self, call_id: str, name: str) -> ToolResultContent:
+        """Return the block that answers a call."""
+        return ToolResultContent(
+            call_id, self.content, is_error=self.is_error, metadata=self.metadata, terminate=self.terminate, name=name
+        )
+
+    def text(self) -> str:
+        """Return the text of the content, parts joined by a line break."""
+        return self.block("", "").text()
+
+
+def result_of(value: Any, max_bytes: int) -> Result:  # noqa: ANN401 - whatever a tool returned
+    """Return what a tool returned as a result of at most `max_bytes`, and a line that says what was cut.
+
+    Every value has one: what JSON cannot express appears as Python prints it. May run code of the value's own.
+    """
+    flags: dict[str, Any] = {}
+    if isinstance(value, ToolReply | ToolResultContent):
+        flags = {"is_error": value.is_error, "terminate": value.terminate}
+        metadata, value = dict(value.metadata), value.content
+    else:
+        metadata = {}
+    content, cut = _bounded(_content(value), max_bytes)
+    return Result(content, metadata=freeze({**cut, **metadata}, "", []), **flags)
+
+
+def _content(value: Any) -> str | tuple[Part, ...]:  # noqa: ANN401 - anything
+    if value is None:
+        return _NOTHING
+    if isinstance(value, str):
+        return str(value) or _NOTHING
+    part = _part(value)
+    if part is not None:
+        return part.content if isinstance(part, TextContent) else (part,)
+    if isinstance(value, list | tuple) and any(_part(each) is not None for each in value):
+        return tuple(_part(each) or TextContent(_text(each)) for each in value)
+    return _text(value)
+
+
+def _part(value: Any) -> Part | None:  # noqa: ANN401 - anything
+    """Return the block that a value is, or None for what becomes text."""
+    if isinstance(value, _BLOCKS):
+        return value
+    if isinstance(value, bytes | bytearray | memoryview):
+        return _of_bytes(bytes(value))
+    if isinstance(value, Media):
+        return AudioContent(audio=[value]) if value.media_type.startswith("audio/") else ImageContent(images=[value])
+    pillow = sys.modules.get("PIL.Image")  # a program with a Pillow image has imported Pillow
+    if pillow is not None and isinstance(value, pillow.Image):
+        return ImageContent(images=[Media.from_pil(value)])
+    return None
+
+
+def _of_bytes(data: bytes) -> Part:
+    if sniff(data, "image"):
+        return ImageContent(images=[Media.from_bytes(data, "image")])
+    if sniff(data, "audio"):
+        return AudioContent(audio=[Media.from_bytes(data, "audio")])
+    try:
+        return TextContent(data.decode() or _NOTHING)
+    except UnicodeDecodeError:
+        return TextContent(f"({len(data):,} bytes that are not text, an image or sound)")
+
+
+def _text(value: Any) -> str:  # noqa: ANN401 - anything
+    """Return a value as JSON, or as Python prints it where JSON cannot express it."""
+    if isinstance(value, str | PurePath):
+        return str(value)
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {value}"
+    try:
+        text = to_json(value, bytes_mode="base64", inf_nan_mode="null", fallback=_printed).decode()
+    except (PydanticSerializationError, ValueError, TypeError, RecursionError):
+        return _printed(value)
+    return str(json.loads(text)) if text.startswith('"') else text  # a date or an enum, without quotes
+
+
+def _printed(value: Any) -> str:  # noqa: ANN401 - anything
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001 - a __str__ may raise anything
+        return f"<{type(value).__qualname__}>"
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the class of an exception, what it says and what caused it."""
+    try:
+        said = "".join(traceback.format_exception_only(error)).strip()
+        cause = error.__cause__
+        said += "" if cause is None else f"\ncaused by {type(cause).__name__}: {cause}".removesuffix(": ")
+    except Exception:  # noqa: BLE001 - a __str__ may raise anything
+        said = type(error).__name__
+    return cut_text(said, _ERROR_BYTES)
+
+
+# --- never more than allowed -------------------------------------------------------------------------------------------
+
+
+def _bounded(content: str | Iterable[Part], max_bytes: int) -> tuple[str | tuple[Part, ...], Mapping[str, Any]]:
+    """Return content cut to a size, and metadata that says what was cut."""
+    parts = (TextContent(content),) if isinstance(content, str) else tuple(content)
+    sizes = [_size(part) for part in parts]
+    if sum(sizes) <= max_bytes:
+        return content if isinstance(content, str) else parts, EMPTY
+    kept: list[Part] = []
+    left = max_bytes
+    for part, size in zip(parts, sizes, strict=True):
+        if isinstance(part, TextContent):
+            kept.append(TextContent(cut_text(part.content, max(left, 0))))
+        elif size <= left:
+            kept.append(part)
+        else:
+            kept.append(TextContent(f"[{part.type} of {size:,} bytes left out: the limit is {max_bytes:,} bytes]"))
+        left -= size
+    facts = {"cut": {"bytes": sum(sizes), "kept": max_bytes}}
+    first = kept[0]
+    return first.content if isinstance(content, str) and isinstance(first, TextContent) else tuple(kept), facts
+
+
+def cut_text(text: str, max_bytes: int) -> str:
+    """Return a text with its middle cut out where it has more than a number of UTF-8 bytes, and a line that says so."""
+    raw = text.encode("utf-8", "surrogatepass") if len(text) * 4 > max_bytes else b""
+    if len(raw) <= max_bytes:
+        return text
+    half = max_bytes // 2
+    head = raw[:half].decode("utf-8", "ignore")
+    tail = raw[len(raw) - half :].decode("utf-8", "ignore")
+    return f"{head}\n[… {len(raw) - 2 * half:,} of {len(raw):,} bytes cut: the limit is {max_bytes:,} bytes …]\n{tail}"
+
+
+def _size(part: Part) -> int:
+    if isinstance(part, TextContent):
+        return len(part.content.encode("utf-8", "surrogatepass"))
+    if isinstance(part, ImageContent):
+        return sum(each.size for each in part.images)
+    if isinstance(part, AudioContent):
+        return sum(each.size for each in part.audio)
+    return len(to_json(part, fallback=_printed))

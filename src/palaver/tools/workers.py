@@ -1,0 +1,110 @@
+"""Threads beside the event loop: for the library's own computation, and for tools that may hang."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from contextvars import ContextVar
+from functools import partial
+from typing import TypeVar
+
+import anyio
+from anyio import CapacityLimiter, create_task_group, from_thread, to_thread
+from anyio.lowlevel import EventLoopToken, RunVar, checkpoint_if_cancelled, current_token
+
+__all__ = ["hand_over", "run_in_thread", "run_in_worker", "worker_limiter"]
+
+A = TypeVar("A")
+T = TypeVar("T")
+
+_WAITING = 4
+"""Worker threads beyond one for each core: some of them wait for a disk or a lock and use no core."""
+
+_LIMITER: RunVar[CapacityLimiter] = RunVar("palaver_workers")
+_IN_WORKER: ContextVar[bool] = ContextVar("palaver_in_worker", default=False)
+
+
+def worker_limiter() -> CapacityLimiter:
+    """Return what bounds this event loop's workers: one thread for each core this process may use, and four more.
+
+    It is palaver's own, so that blocking calls of the program in anyio's threads never delay a plan.
+    """
+    try:
+        return _LIMITER.get()
+    except LookupError:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        made = CapacityLimiter(cores + _WAITING)
+        _LIMITER.set(made)
+        return made
+
+
+async def run_in_worker(work: Callable[[], T]) -> T:
+    """Run `work` in a worker thread and return its result.
+
+    Cancelled before it began, `work` never runs. Once begun, it is waited for even when the caller is cancelled: what it
+    writes is written, and nothing continues unseen.
+    """
+    done: Future[T] = Future()
+    async with create_task_group() as group:  # Task.cancel() on the caller does not reach the task that waits
+        group.start_soon(_wait, done, work)
+    return done.result(0)
+
+
+async def _wait(done: Future[T], work: Callable[[], T]) -> None:
+    # Work inside work needs no place of its own: its caller holds one until it returns.
+    limiter = CapacityLimiter(1) if _IN_WORKER.get() else worker_limiter()
+    try:
+        await to_thread.run_sync(_settle, done, work, limiter=limiter)
+    except Exception as error:  # noqa: BLE001 - no thread could be started; raised by the caller, outside the group
+        done.set_exception(error)
+
+
+def _settle(done: Future[T], work: Callable[[], T]) -> None:
+    _IN_WORKER.set(True)
+    try:
+        done.set_result(work())
+    except BaseException as error:  # noqa: BLE001 - raised again by the caller
+        done.set_exception(error)
+
+
+async def run_in_thread(work: Callable[[], T]) -> T:
+    """Run `work`, which must not raise, in a daemon thread of its own. A cancelled caller leaves the thread behind.
+
+    anyio's worker threads would keep the interpreter from ending when a tool hangs.
+    """
+    await checkpoint_if_cancelled()
+    done = anyio.Event()
+    loop = current_token()
+    variables = contextvars.copy_context()
+    box: list[T] = []
+
+    def run() -> None:
+        box.append(variables.run(work))
+        _tell(loop, done.set)
+
+    threading.Thread(target=run, name="palaver tool", daemon=True).start()
+    await done.wait()
+    return box[0]
+
+
+def hand_over(listener: Callable[[A], None]) -> Callable[[A], None]:
+    """Return a function that calls the listener in this event loop's thread, whatever thread it is called from."""
+    home = threading.get_ident()
+    loop = current_token()
+
+    def call(said: A) -> None:
+        if threading.get_ident() == home:
+            listener(said)
+        else:
+            _tell(loop, partial(listener, said))
+
+    return call
+
+
+def _tell(loop: EventLoopToken, work: Callable[[], None]) -> None:
+    with suppress(anyio.RunFinishedError):  # the loop ended first: nobody waits any more
+        from_thread.run_sync(work, token=loop)

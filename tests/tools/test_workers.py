@@ -1,0 +1,236 @@
+"""Threads beside the event loop, and the event loop of synchronous calls."""
+
+import asyncio
+import contextvars
+import subprocess
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+
+import anyio
+import pytest
+from anyio import CapacityLimiter, to_thread
+
+from palaver.testing.forked import forked
+from palaver.tools.portal import run_sync
+from palaver.tools.workers import run_in_worker, worker_limiter
+
+WAIT = 60
+
+
+class Held:
+    """Work that begins, stands still until it may go on, and then has written."""
+
+    def __init__(self) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        self.done: list[str] = []
+
+    def __call__(self) -> str:
+        """Work."""
+        self.begun.set()
+        assert self.go_on.wait(WAIT)
+        self.done.append("written")
+        return "done"
+
+    async def has_begun(self) -> None:
+        """Wait until it has."""
+        await to_thread.run_sync(self.begun.wait, limiter=CapacityLimiter(1))
+
+
+async def by_scope(work: Held) -> None:
+    """Cancel the waiter as anyio does."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run_in_worker, work)
+        await work.has_begun()
+        tasks.cancel_scope.cancel()
+        assert not work.done
+        work.go_on.set()
+
+
+async def by_task(work: Held) -> None:
+    """Cancel the task itself, again and again."""
+    task = asyncio.create_task(run_in_worker(work))
+    await work.has_begun()
+    for _ in range(3):
+        task.cancel()
+        await anyio.wait_all_tasks_blocked()
+        assert not task.done()
+        assert worker_limiter().borrowed_tokens == 1  # the thread works: its place is taken
+    work.go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+@pytest.mark.parametrize("cancel", [by_scope, by_task])
+def test_work_that_began_is_waited_for(cancel: Callable[[Held], Awaitable[None]]) -> None:
+    """However its waiter is cancelled, what it writes is written when the waiter ends, and its place is free again."""
+    work = Held()
+
+    async def main() -> None:
+        await cancel(work)
+        assert work.done == ["written"]
+        assert worker_limiter().borrowed_tokens == 0
+
+    anyio.run(main)
+
+
+def test_work_cancelled_before_it_began_never_runs() -> None:
+    """A task that is cancelled while every place is taken ends at once, and the free place goes to the next."""
+    work, late, next_one = Held(), Held(), Held()
+    next_one.go_on.set()
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(int(worker_limiter().total_tokens)):
+                tasks.start_soon(run_in_worker, work)
+            await anyio.wait_all_tasks_blocked()
+            task = asyncio.create_task(run_in_worker(late))
+            tasks.start_soon(run_in_worker, next_one)
+            await anyio.wait_all_tasks_blocked()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert not next_one.begun.is_set()
+            assert await to_thread.run_sync(lambda: "called") == "called"  # the program's own threads are free
+            work.go_on.set()
+        assert next_one.done
+        assert not late.begun.is_set()
+
+    anyio.run(main)
+
+
+def test_nested_work_never_waits_for_a_place() -> None:
+    """Work in every place at once that calls synchronously what needs a worker: the loop goes on."""
+
+    async def main() -> None:
+        all_there = threading.Barrier(int(worker_limiter().total_tokens))
+
+        def work() -> None:
+            all_there.wait(WAIT)
+            assert run_sync(lambda: run_in_worker(threading.get_ident)) != threading.get_ident()
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(all_there.parties):
+                tasks.start_soon(run_in_worker, work)
+
+    run_sync(main)
+
+
+@pytest.mark.parametrize("fault", [StopIteration("x"), ValueError("x"), SystemExit(3), asyncio.CancelledError("x")])
+def test_what_work_raises_is_raised_to_its_waiter(fault: BaseException) -> None:
+    """An error of any kind, also one that no coroutine lets out as it is."""
+
+    def work() -> None:
+        raise fault
+
+    async def main() -> None:
+        with pytest.raises((type(fault), RuntimeError)) as raised:
+            await run_in_worker(work)
+        assert fault in {raised.value, raised.value.__cause__}
+
+    anyio.run(main)
+
+
+def test_work_sees_the_variables_of_its_context() -> None:
+    """A tracer's span is the current one in a worker, too; what is set there stays there."""
+    variable = contextvars.ContextVar("variable", default="none")
+
+    def work() -> str:
+        seen = variable.get()
+        variable.set("inner")
+        return seen
+
+    async def main() -> None:
+        variable.set("outer")
+        assert await run_in_worker(work) == "outer"
+        assert variable.get() == "outer"
+
+    anyio.run(main)
+
+
+# --- synchronous calls -------------------------------------------------------------------------------------------------
+
+
+async def ident() -> int:
+    """Return the thread of the loop."""
+    return threading.get_ident()
+
+
+def test_synchronous_calls_share_one_loop() -> None:
+    """Whichever thread calls, and also inside a running loop (a notebook); what is raised is raised to the caller."""
+
+    async def fail() -> None:
+        raise StopIteration("mine")
+
+    async def notebook() -> int:
+        return run_sync(ident)
+
+    first = run_sync(ident)
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(run_sync(ident)))
+    thread.start()
+    thread.join(WAIT)
+    assert first == found[0] == anyio.run(notebook) != threading.get_ident()
+    with pytest.raises(RuntimeError, match="StopIteration"):
+        run_sync(fail)
+
+
+def test_a_callback_may_call_synchronously() -> None:
+    """A synchronous call made in the loop itself gets a loop of its own."""
+
+    async def outer() -> tuple[int, int]:
+        return threading.get_ident(), run_sync(ident)
+
+    one, other = run_sync(outer)
+    assert one != other
+
+
+def test_a_forked_child_has_a_loop_of_its_own() -> None:
+    """Threads stay in the parent: a child that is forked off while every place is taken begins anew."""
+    work = Held()
+
+    def child() -> None:
+        assert run_sync(lambda: run_in_worker(lambda: "worked")) == "worked"
+
+    async def main() -> None:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(int(worker_limiter().total_tokens)):
+                tasks.start_soon(run_in_worker, work)
+            await work.has_begun()
+            assert forked(child) == 0
+            work.go_on.set()
+
+    run_sync(main)
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time
+import anyio
+from palaver.tools.portal import run_sync
+async def wait():
+    try:
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        await anyio.sleep_forever()
+    finally:
+        print("cleaned up")
+async def blocked():
+    for delay in (0.2, 0.4, 0.6):
+        threading.Timer(delay, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    time.sleep(60)
+async def again():
+    return "again"
+try:
+    run_sync(blocked if sys.argv[1] == "blocked" else wait)
+except KeyboardInterrupt:
+    print(run_sync(again))
+os._exit(0) if sys.argv[1] == "blocked" else None
+"""
+
+
+@pytest.mark.parametrize(("how", "printed"), [("waiting", "cleaned up\nagain\n"), ("blocked", "again\n")])
+def test_ctrl_c_ends_a_synchronous_call(how: str, printed: str) -> None:
+    """It is cancelled and waited for; a call that blocks the loop is left behind at the third time, and the next has a new loop."""
+    ended = subprocess.run(
+        [sys.executable, "-u", "-c", INTERRUPTED, how], capture_output=True, text=True, timeout=WAIT, check=False
+    )
+    assert (ended.stdout, ended.returncode) == (printed, 0), ended.stderr
