@@ -14,7 +14,7 @@ import anyio
 import anyio.lowlevel
 
 import palaver
-from palaver.tools.aside import places
+from palaver.tools.workers import worker_limiter
 
 __all__ = ["Gate", "called_here"]
 
@@ -49,24 +49,24 @@ class Gate:
 
     async def __aenter__(self) -> Self:
         """Take the one place that is left."""
-        self._all, places().total_tokens = places().total_tokens, 1
-        await places().acquire()
+        self._all, worker_limiter().total_tokens = worker_limiter().total_tokens, 1
+        await worker_limiter().acquire()
         await self._arrived()
         return self
 
     async def __aexit__(self, *_error: object) -> None:
         """Open it."""
-        places().release()
-        places().total_tokens = self._all
+        worker_limiter().release()
+        worker_limiter().total_tokens = self._all
 
     async def on(self) -> bool:
         """Let one piece of work be done, and give whether the task stands before another one."""
-        places().release()
-        await places().acquire()
+        worker_limiter().release()
+        await worker_limiter().acquire()
         return await self._arrived()
 
     async def _arrived(self) -> bool:
-        while not self.task.done() and not places().statistics().tasks_waiting:
+        while not self.task.done() and not worker_limiter().statistics().tasks_waiting:
             await anyio.lowlevel.checkpoint()
         self.held_up += not self.task.done()
         return not self.task.done()

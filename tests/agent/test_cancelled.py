@@ -12,7 +12,7 @@ from palaver.agent import AutoCompact
 from palaver.context import SummaryAnswer, SummaryRequest
 from palaver.context.summary import HEADINGS
 from palaver.context.triggers import EventCount
-from palaver.tools.aside import aside, places
+from palaver.tools.workers import run_in_worker, worker_limiter
 from palaver.view import fold
 from tests.agent.helper import kinds
 from tests.loops import Gate
@@ -23,7 +23,7 @@ GOOD = "\n\n".join(f"## {heading}\nwhat was said of it" for heading in HEADINGS)
 
 async def summarise(request: SummaryRequest) -> SummaryAnswer:
     """Answer behind a wait in which it can be cancelled, too."""
-    await aside(lambda: None)
+    await run_in_worker(lambda: None)
     del request
     return SummaryAnswer(text=GOOD)
 
@@ -69,8 +69,8 @@ async def cancelled_at(task: asyncio.Task[object], at: int, cancel: Callable[[],
             await asyncio.wait([task])
     with suppress(asyncio.CancelledError, TimeoutError):
         await task
-    assert places().borrowed_tokens == 0
-    assert places().statistics().tasks_waiting == 0
+    assert worker_limiter().borrowed_tokens == 0
+    assert worker_limiter().statistics().tasks_waiting == 0
     return going
 
 

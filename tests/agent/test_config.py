@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from palaver.agent.config import build_agents, load_config
 from palaver.context import ContextManager, DefaultContextManager, OffloadContextManager, Policy
-from palaver.errors import InvalidConfig, MissingExtra, NotFound, UnknownPolicy, UnknownPrompt, UnknownTool
+from palaver.errors import InvalidConfig, MissingExtra, NotFound, UnknownPolicy
 from palaver.prompts import Prompt, Runtime
 from palaver.tokens import Budget
 from palaver.tools import MCP, tool
@@ -297,7 +297,7 @@ def test_r99_a_refusal_names_the_place(
         ("    context_manager: {type: default, max_tokens: 0}\n", 6, "agent_configs[0].context_manager.type", "max_tokens"),
         ("    context_manager: {type: mine, size: 3}\n", 6, "agent_configs[0].context_manager.size", "does not take this"),
         ("    budget: {max_tokens: x}\n", 6, "agent_configs[0].budget", "max_tokens"),
-        ("    format: {type: objekt}\n", 6, "agent_configs[0].format", "type of the format"),
+        ("    format: {type: objekt}\n", 6, "agent_configs[0].format", "The format is not a JSON schema"),
         ("    retry: {atempts: 3}\n", 6, "agent_configs[0].retry.atempts", "no such key"),
         ("    retry: {attempts: 0}\n", 6, "agent_configs[0].retry", "at least once"),
         ("    mcp_servers: [{server_label: a}]\n", 6, "agent_configs[0].mcp_servers[0]", "either a server_url or a command"),
@@ -326,7 +326,7 @@ def test_what_only_building_finds_names_the_place_too(text: str, line: int, key:
 @pytest.mark.parametrize(
     ("text", "kind", "close", "place"),
     [
-        ("    tools: [web:serach]\n", UnknownTool, "web.tools:search", "line 6, agent_configs[0].tools[0]"),
+        ("    tools: [web:serach]\n", NotFound, "web.tools:search", "line 6, agent_configs[0].tools[0]"),
         (
             "    context_manager: {type: defautl}\n",
             UnknownPolicy,
@@ -354,7 +354,7 @@ def test_an_unknown_prompt_and_an_unknown_agent(tmp_path: Path) -> None:
     path = tmp_path / "agents.yaml"
     path.write_text(BASE, encoding="utf-8")
     config = load_config(path)
-    with pytest.raises(UnknownPrompt, match=r"agents\.yaml:9, agent_configs\[1\]\.system_prompt_path"):
+    with pytest.raises(NotFound, match=r"agents\.yaml:9, agent_configs\[1\]\.system_prompt_path"):
         build_agents(config, runtime=Runtime())
     with pytest.raises(NotFound, match="There are: one, two") as caught:
         config["tow"]

@@ -21,7 +21,7 @@ from palaver.log import Draft, Header
 from palaver.log.entries import Custom, ErrorEntry, LateResult, TurnEnded, TurnStarted
 from palaver.messages import Message
 from palaver.models import Event, ScriptedProvider, ToolCallDelta
-from palaver.tools import CallContext, portal, tool
+from palaver.tools import CallContext, tool
 from palaver.wire import Request
 from tests.agent.helper import MODEL, QUICK, both, calling, entries, kinds, roles, scripted, sent
 from tests.threads import WAIT
@@ -533,39 +533,6 @@ def test_an_unknown_store_is_nobodys_turn() -> None:
     )
     assert agent.resume("foreign").respond().content == "hi"
     assert kinds(agent.current_dialog)[3:5] == ["turn_ended", "turn_started"]
-
-
-def test_a_callback_that_hangs_does_not_hold_the_caller() -> None:
-    """What never returns blocks the loop: a caller that is interrupted three times gets away, and others are answered in another loop."""
-    hanging, release = threading.Event(), threading.Event()
-    waits: list[None] = []
-
-    class Impatient(threading.Event):
-        def wait(self, timeout: float | None = None) -> bool:  # noqa: ARG002 - the base's signature
-            hanging.wait()
-            waits.append(None)
-            raise KeyboardInterrupt
-
-    async def hang() -> None:
-        hanging.set()
-        release.wait()
-
-    outcome = portal._Outcome()
-    outcome.done = Impatient()
-    stuck = portal._FACE.enter()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            portal._run_in(stuck, outcome, hang)
-        assert len(waits) == 3
-        agent, _ = scripted(["fine"])
-        agent.receive("go")
-        assert agent.respond().content == "fine"
-    finally:
-        release.set()
-        portal._FACE.leave()
-        given_up = portal._FACE._given_up.pop()
-        assert given_up is not None
-        given_up.__exit__(None, None, None)
 
 
 @pytest.mark.parametrize("where", ["parser", "listener", "approver", "async tool", "tool of a call aside"])

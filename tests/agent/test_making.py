@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from palaver import Agent, Prompt, ProviderInvoker, ScriptedProvider
-from palaver.errors import InvalidInput, UnknownDialog, UnknownPrompt
+from palaver.errors import InvalidInput, NotFound, UnknownDialog
 
 
 def test_an_agent_opens_the_store_whose_address_it_is_given(tmp_path: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_provider_is_asked_as_well_as_an_invoker() -> None:
 
 def test_a_text_in_the_place_of_a_prompt_is_told_what_it_is_taken_for() -> None:
     """The words of a prompt are no path: the error says how they are given."""
-    with pytest.raises(UnknownPrompt, match=r"Prompt\(path=") as refused:
+    with pytest.raises(NotFound, match=r"Prompt\(path=") as refused:
         Agent("tester", "You are tested.", "gpt-4o", ScriptedProvider([]))
     assert refused.value.name == "You are tested."
 

@@ -14,7 +14,6 @@ from palaver.agent import Agent, InvokeResult, ProviderInvoker
 from palaver.errors import (
     CallbackFailed,
     InvalidInput,
-    InvalidPrompt,
     ModelCallFailed,
     NoActiveDialog,
     StepsExhausted,
@@ -516,7 +515,7 @@ def test_a_parser_that_never_runs_is_refused() -> None:
     for parser in (waits, yields):
         agent, provider = scripted(["x"], Prompt(path="t/p", prompt="Go.", parser=parser))
         agent.receive("go")
-        with pytest.raises(InvalidPrompt, match="nothing of it has run"):
+        with pytest.raises(InvalidInput, match="nothing of it ran"):
             agent.respond()
         assert len(provider.requests) == 1
 

@@ -199,18 +199,6 @@ def test_threads_draw_the_same_map(shop: Path) -> None:
     assert got == [wanted] * 6
 
 
-def test_a_kept_cache_serves_the_next_process(shop: Path, tmp_path: Path) -> None:
-    """With a file to keep what was parsed, another map of the same folder parses nothing; where it cannot be written, that is said."""
-    cache = tmp_path / "cache"
-    text = RepoMap(shop, cache=cache).draw(max_tokens=400).text
-    before = cache.read_bytes()
-    again = RepoMap(shop, cache=cache)
-    assert again.draw(max_tokens=400).text == text
-    assert cache.read_bytes() == before
-    with pytest.raises(InvalidInput, match="cannot be kept"):
-        RepoMap(shop, cache=tmp_path / "none" / "cache").look()
-
-
 def test_what_is_no_folder_is_refused(tmp_path: Path) -> None:
     """At once, in words."""
     with pytest.raises(InvalidInput, match="no folder"):

@@ -103,7 +103,7 @@ def test_a_client_that_is_passed_in_is_used_and_left_open(peer: Peer) -> None:
                 assert len(peer.journal()) == before + 1
             assert not first.is_closed()
             assert not second.is_closed()
-            return said.provider, again.provider
+            return said.provider or "", again.provider or ""
 
     assert anyio.run(use) == ("mine", "anthropic")
 

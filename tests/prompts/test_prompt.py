@@ -219,7 +219,7 @@ def test_r117_extend() -> None:
     """A derived prompt differs in what was given and needs its own path; the original stays."""
     base = Prompt(path="a", prompt="{x}", function_list=["tool"])
     derived = base.extend(path="b", prompt="{y}")
-    assert (derived.path, derived.function_list, derived.template_vars) == ("b", ("tool",), {"y"})
+    assert (derived.path, tuple(derived.function_list), derived.template_vars) == ("b", ("tool",), frozenset({"y"}))
     assert base.template_vars == {"x"}
     with pytest.raises(InvalidInput):
         base.extend(prompt="z")

@@ -86,7 +86,11 @@ def test_a_folder_that_cannot_be_read_is_an_error(tmp_path: Path, wrong: str) ->
 
 def test_files_that_are_not_source_have_only_a_name(tmp_path: Path) -> None:
     """Binary, generated and large files are counted by reason; a byte order mark and Latin-1 are read."""
-    files = {"binary.py": b"x = 1\0", "small.min.js": "var a=1;" * 2_000, "large.py": "x = 1\n" * 100_000}
+    files: dict[str, str | bytes] = {
+        "binary.py": b"x = 1\0",
+        "small.min.js": "var a=1;" * 2_000,
+        "large.py": "x = 1\n" * 100_000,
+    }
     files |= {"utf16.py": "x = 1\n".encode("utf-16"), "latin.py": "name = 'é'\n".encode("latin-1")}
     found = look(written(tmp_path, files | {"mark.py": b"\xef\xbb\xbfdef marked(): pass\n"}))
     assert found.left_out == {"generated": 1, "binary": 2, "too large": 1}
