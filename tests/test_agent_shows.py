@@ -106,9 +106,9 @@ invocation
 tool_call: [thinking: Two books, so two calls.] I look. [guide {"bird": "robin"}] [atlas {"bird": "robin", "region": "north"}] [almanac {}]
 call_started guide
 call_started atlas
+tool: [almanac failed: There is no tool 'almanac'. The tools are: guide, atlas.]
 tool: [guide: robin: Erithacus rubecula. …]
 tool: [atlas failed: LookupError: no page of north has a robin]
-tool: [almanac failed: There is no tool 'almanac'. The tools are: guide, atlas.]
 invocation
 assistant: Erithacus rubecula, says the guide; the atlas has no page.
 turn_ended final

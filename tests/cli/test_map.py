@@ -83,15 +83,6 @@ def test_a_map_for_a_session(shop: Path, tmp_path: Path) -> None:
     assert run("map", str(shop), "--session", "none", "--store", str(store)).code == Exit.MISSING
 
 
-def test_a_cache_is_written_and_read(shop: Path, tmp_path: Path) -> None:
-    """With --cache the next run gives the same; a file that cannot be written is told."""
-    first = run("map", str(shop), "--cache", str(tmp_path / "cache")).out
-    assert (tmp_path / "cache").stat().st_size > 100
-    assert run("map", str(shop), "--cache", str(tmp_path / "cache")).out == first
-    ran = run("map", str(shop), "--cache", str(tmp_path / "none/cache"), "--json")
-    assert (ran.code, ran.row()["error"]["kind"]) == (Exit.INPUT, "InvalidInput")
-
-
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     """No folder, no number of tokens, an empty folder; none of them with a trace."""
     assert run("map", str(tmp_path / "none")).code == Exit.INPUT

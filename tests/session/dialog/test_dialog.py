@@ -14,12 +14,12 @@ from PIL import Image
 from palaver import Dialog, ImageContent, Message, Prompt, Role, Runtime, ToolMessage, ToolResultContent, UserMessage
 from palaver.errors import (
     InvalidHandle,
-    InvalidMedia,
-    InvalidPrompt,
+    InvalidInput,
+    InvalidMessage,
     MediaUnavailable,
     MissingFile,
+    NotFound,
     UnknownHandle,
-    UnknownPrompt,
 )
 from palaver.ids import new_dialog_id
 from palaver.messages import InvokeCost, Media, Modalities, encode
@@ -48,7 +48,7 @@ def test_a05_put_prompt_by_object_and_by_path(store: Store) -> None:
     assert dialog.top_prompt is by_path
     with pytest.raises(KeyError) as caught:
         dialog.put_prompt("research/agnet")
-    assert isinstance(caught.value, UnknownPrompt)
+    assert isinstance(caught.value, NotFound)
     assert caught.value.close == ("research/agent",)
     assert len(dialog.messages) == 2
 
@@ -57,9 +57,9 @@ def test_r50_a_prompt_that_cannot_be_rendered_appends_nothing(dialog: Dialog) ->
     """Missing variables are named, nothing is appended, and what governed before still does."""
     dialog.put_text("before")
     before = dialog.top_prompt
-    with pytest.raises(InvalidPrompt) as caught:
+    with pytest.raises(InvalidInput) as caught:
         dialog.put_prompt(Prompt(path="p", prompt="{a} {b}"), {"a": 1})
-    assert caught.value.missing == ("b",)
+    assert "needs b" in str(caught.value)
     assert len(dialog.messages) == 1
     assert dialog.top_prompt is before
 
@@ -186,7 +186,7 @@ def test_r54_what_is_no_image_is_refused(dialog: Dialog, tmp_path: Path) -> None
         assert isinstance(caught.value, MissingFile)
         assert caught.value.filename == str(missing)
     for wrong in (note, str(note), base64.b64encode(b"no image at all").decode(), b"bytes", 3, "data:image/png"):
-        with pytest.raises(InvalidMedia):
+        with pytest.raises(InvalidMessage):
             dialog.put_image(wrong)
     assert len(dialog.messages) == 0
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from palaver import Conflict, Dialog, Message, Prompt, Runtime, Session, Store, UnknownPromptWarning, UserMessage
-from palaver.errors import InvalidPrompt
+from palaver.errors import InvalidInput
 from palaver.store import MemoryStore
 
 
@@ -80,7 +80,7 @@ def test_a_prompt_that_was_not_appended_does_not_govern(dialog: Dialog) -> None:
     """When rendering or appending fails, what governed before governs still."""
     dialog.put_text("before")
     before = dialog.top_prompt
-    with pytest.raises(InvalidPrompt):
+    with pytest.raises(InvalidInput):
         dialog.put_prompt(Prompt(path="p", prompt="{missing}"))
     Session.open(dialog.session_id, dialog.store).root.put_text("faster")
     with pytest.raises(Conflict):
