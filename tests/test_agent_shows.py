@@ -104,9 +104,9 @@ turn_started
 custom palaver.call
 invocation
 tool_call: [thinking: Two books, so two calls.] I look. [guide {"bird": "robin"}] [atlas {"bird": "robin", "region": "north"}] [almanac {}]
+tool: [almanac failed: There is no tool 'almanac'. The tools are: guide, atlas.]
 call_started guide
 call_started atlas
-tool: [almanac failed: There is no tool 'almanac'. The tools are: guide, atlas.]
 tool: [guide: robin: Erithacus rubecula. …]
 tool: [atlas failed: LookupError: no page of north has a robin]
 invocation
