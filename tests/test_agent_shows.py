@@ -117,7 +117,7 @@ turn_started
 custom palaver.call
 toolset
 invocation
-refused: It is a robin, Erithacus rubecula. // Error: The answer is no JSON: Expecting value: line 1 column 1 (char 0). Please fix.
+refused: It is a robin, Erithacus rubecula. // Error: The answer is not JSON: Expecting value: line 1 column 1 (char 0). Please fix.
 invocation
 assistant: {"name": "robin", "latin": "Erithacus rubecula"}
 turn_ended final
